@@ -140,9 +140,9 @@ def min_ms(run: Callable[[], Any], frames: int) -> float:
 def shifted_on_cpu(order: Order, count: int = _CPU_FRAMES, side: int = _SIDE) -> dict[str, Any]:
     """Milliseconds a frame on one core, beside SciPy and OpenCV."""
     frames, shifts = scene(count, side), shifts_of(count)
-    out, some = np.empty_like(frames), list(zip(frames, shifts, strict=True))[:_PEER_FRAMES]
+    some = list(zip(frames, shifts, strict=True))[:_PEER_FRAMES]
     row: dict[str, Any] = {"kind": "shift", "order": order, "scipy": None, "opencv": None}
-    row["one_core"] = min_ms(lambda: shift_frames(frames, shifts, order=order, out=out, workers=1), count)
+    row["one_core"] = min_ms(lambda: shift_frames(frames, shifts, order=order, workers=1), count)
     if order in _SPLINES:
         spline = _SPLINES[order]
         row["scipy"] = min_ms(lambda: [scipy.ndimage.shift(f, s, order=spline) for f, s in some], len(some))

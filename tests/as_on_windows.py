@@ -4,8 +4,6 @@ No ``pread``, ``fcntl`` or SIGHUP; a file that is open is neither renamed, repla
 and only files that may be written are synced. `msvcrt` locks one byte, which other descriptors then find held.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Fixtures that every test can use."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import shutil

@@ -1,7 +1,5 @@
 """What the blocks of the pages name without making it: files in the folder where they run, arrays of their Python."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

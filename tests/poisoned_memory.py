@@ -7,8 +7,6 @@ does what the computing stream holds when memory for an upload is allocated: who
 leaves rubbish.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Iterator

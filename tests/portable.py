@@ -4,8 +4,6 @@ OpenBLAS chooses its sums by the processor, NumPy and OpenCV their loops, and BL
 processor or this NumPy does not know is left out.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

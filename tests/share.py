@@ -1,7 +1,5 @@
 """Which of many like cases run: a fixed sample, and with ``XCORR_TEST_SHARE=all`` every one."""
 
-from __future__ import annotations
-
 import os
 import zlib
 

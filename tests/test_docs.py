@@ -1,7 +1,5 @@
 """The pages: tables and figures are those of the program and its records, links lead somewhere."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

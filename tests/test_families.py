@@ -1,13 +1,11 @@
 """Families of kernels: each imports only from those below it, and launches every source."""
 
-from __future__ import annotations
-
-import ast
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.test_house import imported
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
 from xcorr_app.gpu.runtime.compile import kernel_root
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
@@ -24,20 +22,11 @@ BELOW = {
 TABLES = {"direct": DIRECT, "tensor": TENSOR}
 
 
-def families_imported_by(path: Path) -> set[str]:
-    modules = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            modules += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            modules += [alias.name for alias in node.names]
-    return {name.split(".")[2] for name in modules if name.startswith("xcorr_app.gpu.")}
-
-
 @pytest.mark.parametrize("family", BELOW)
 def test_a_family_imports_only_from_those_below_it(family: str) -> None:
     for path in sorted((GPU / family).glob("*.py")):
-        assert families_imported_by(path) <= BELOW[family] | {family}, path.name
+        families = {name.split(".")[2] for name in imported(path) if name.startswith("xcorr_app.gpu.")}
+        assert families <= BELOW[family] | {family}, path.name
 
 
 def test_every_source_is_launched_and_says_where_it_comes_from() -> None:

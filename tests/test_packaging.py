@@ -1,7 +1,5 @@
 """What is shipped: contents of wheel and source archive, versions, the oldest ones that are allowed, other systems."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

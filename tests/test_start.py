@@ -1,7 +1,5 @@
 """What starting costs: ``import xcorr_app``, help and completion load nothing that computes, draws or reads files."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What decides whether a scientist trusts it; sample data whose truth is known."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import sys

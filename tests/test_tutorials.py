@@ -4,8 +4,6 @@ What stands below a line ``<!-- not run: ... -->`` needs what a test does not ha
 name and there is no GPU, the answer that says so is right.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Running ``xcorr filter`` on small stacks, and what its results must be."""
 
-from __future__ import annotations
-
 import numpy as np
 import tifffile
 from scipy import ndimage

@@ -5,8 +5,6 @@ out of the report, which error the step meets instead, and whether all later one
 seconds the child ran, its exit code (negative: the signal that ended it), and its steps.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

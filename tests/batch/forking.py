@@ -1,7 +1,5 @@
 """A process that runs commands in children of its own, and what it is asked through."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Small movies with a known drift, and the ways of running the program on them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess
@@ -36,6 +34,13 @@ def write_movie(path: Path, **options) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_plain(path, movie(**options))
     return path
+
+
+def write_movies(folder: Path, names, **options) -> Path:
+    """One of every name, each another scene."""
+    for seed, name in enumerate(names):
+        write_movie(folder / f"{name}.tif", seed=seed, **options)
+    return folder
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,14 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def shifts(path: Path) -> np.ndarray:
-    """Columns dy and dx; nan where they are empty."""
-    return np.array([[float(row[name] or "nan") for name in ("dy", "dx")] for row in table(path)])
+def shifts(path: Path, prefix: str = "") -> np.ndarray:
+    """Columns dy and dx, or those whose names have a prefix; nan where they are empty."""
+    return np.array([[float(row[prefix + name] or "nan") for name in ("dy", "dx")] for row in table(path)])
+
+
+def applied(out: Path, name: str = "m") -> np.ndarray:
+    """What the frames of a stack were moved by."""
+    return shifts(out / name / "shifts.csv", "applied_")
 
 
 def record(out: Path) -> dict:

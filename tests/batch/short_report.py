@@ -1,7 +1,5 @@
 """A page without charts, for runs of which only other results are looked at: charts take most of their time."""
 
-from __future__ import annotations
-
 import pytest
 
 

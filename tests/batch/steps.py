@@ -1,7 +1,5 @@
 """Counts what a process does to the files of a folder; kills it just before the n-th step, or lets that step fail."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """`xcorr_app.align`: what the command writes, and what it found as a result."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import json
@@ -13,7 +11,7 @@ import tifffile
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import xcorr_app as xc
-from tests.batch.movies import DRIFT, content, write_movie, xcorr
+from tests.batch.movies import DRIFT, content, write_movies, xcorr
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import ArgumentError, OutputError
 from xcorr_app.registration.patches.patch_fit import PatchOptions
@@ -22,9 +20,7 @@ from xcorr_app.registration.settings import Settings
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("in")
-    for number in range(2):
-        write_movie(folder / f"m{number}.tif", seed=number)
+    folder = write_movies(tmp_path_factory.mktemp("in"), ("m0", "m1"))
     (folder / "broken.tif").write_bytes(b"broken")
     return folder
 

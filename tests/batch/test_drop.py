@@ -1,15 +1,11 @@
 """Frames in doubt: left out of the written stack, or moved though all are flagged."""
 
-from __future__ import annotations
-
-import csv
-
 import numpy as np
 import pytest
 import tifffile
 from scipy.ndimage import gaussian_filter, shift
 
-from tests.batch.movies import align, files, movie, record, shifts, table, write_movie
+from tests.batch.movies import align, applied, files, movie, record, shifts, table, write_movie
 from tests.io.samples import write_imagej, write_ome
 from xcorr_app import apply_shifts
 from xcorr_app.io import scan_file
@@ -113,21 +109,15 @@ def sections(seed, count=12, side=200):
     return (1000 + 50 * np.array(frames)).astype(np.uint16), -path
 
 
-def rows_of(out, name="m"):
-    with (out / name / "shifts.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    return rows, np.array([[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows])
-
-
 @pytest.mark.parametrize(("window", "within"), [("70", 1.0), ("40", 10.0)])
 def test_sections_that_are_sure_to_a_pixel_are_moved(tmp_path, window, within):
     stack, truth = sections(2)
     tifffile.imwrite(tmp_path / "m.tif", stack)
     run = align(tmp_path / "m.tif", "-o", tmp_path / "out", "--max-shift", window, "--doubtful", "interpolate:0.5")
-    rows, applied = rows_of(tmp_path / "out")
-    assert sum("uncertain" in row["flags"] for row in rows) > 6
+    moved = applied(tmp_path / "out")
+    assert sum("uncertain" in row["flags"] for row in table(tmp_path / "out" / "m" / "shifts.csv")) > 6
     # In the smaller window frames are held at its edge: nearer to where they belong than they were.
-    assert np.sqrt(np.mean((applied - truth) ** 2)) < within < 0.4 * np.sqrt(np.mean(truth**2))
+    assert np.sqrt(np.mean((moved - truth) ** 2)) < within < 0.4 * np.sqrt(np.mean(truth**2))
     assert run.code == 0
     assert "m: good" not in run.stdout
     assert "could not be trusted" in run.stdout

@@ -8,7 +8,7 @@ import pytest
 import tifffile
 
 from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, write_movie, xcorr
-from tests.io.samples import write_ome, write_plain
+from tests.io.samples import write_plain
 from xcorr_app.batch.align import run as align_run
 
 pytestmark = pytest.mark.usefixtures("short_report")
@@ -53,24 +53,6 @@ def test_a_colour_is_aligned_and_written_alone(tmp_path, kind, channel, drift):
     moved = tifffile.imread(tmp_path / "out" / "in" / "in_aligned.tif")
     assert (moved.shape, moved.dtype) == ((4, 40, 48), np.uint8)
     assert record(tmp_path / "out")["parameters"]["channel"] == channel
-
-
-def test_colours_without_a_choice_name_the_option(tmp_path):
-    folder = save_frames(tmp_path / "in", "jpg", colours())
-    for command in (("align",), ("filter", "--gaussian", 1)):
-        run = xcorr(*command, folder, "-o", tmp_path / f"{command[0]}", "--device", "cpu")
-        assert run.code == 1
-        assert "pick one channel with --channel R, G, B or gray" in run.stdout
-
-
-def test_the_channel_that_is_measured_moves_all_of_them(tmp_path):
-    data = np.stack([movie()[::-1], movie()], 1)
-    write_ome(tmp_path / "m.ome.tif", data, "TCYX")
-    assert align(tmp_path / "m.ome.tif", "-o", tmp_path / "out", "--channel", 1).code == 0
-    np.testing.assert_allclose(shifts(tmp_path / "out" / "m" / "shifts.csv"), DRIFT, atol=0.02)
-    with tifffile.TiffFile(tmp_path / "out" / "m" / "m_aligned.tif") as tif:
-        assert tif.series[0].shape == (4, 2, 40, 48)
-        assert 'Name="dye 1"' in tif.ome_metadata
 
 
 def numbered(folder, pattern="a_t{t}_c{c}", numbers=range(4), **other):

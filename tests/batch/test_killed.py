@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests import share
-from tests.batch.movies import content, rest_beside_what_is_whole, start, write_movie
+from tests.batch.movies import content, rest_beside_what_is_whole, start, write_movie, write_movies
 from tests.conftest import ROOT
 from xcorr_app.io.writing import atomic
 
@@ -23,10 +23,8 @@ COMMANDS = [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gauss
 @pytest.mark.share(2)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, words):
-    for number in range(2):
-        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))
-    out = tmp_path / "out"
-    command = [*words, tmp_path / "in", "-o", out]
+    folder, out = write_movies(tmp_path / "in", ("m0", "m1"), shape=(12, 12), drift=((0, 0), (1, 0))), tmp_path / "out"
+    command = [*words, folder, "-o", out]
     _, code = forker(command, short_report=True)
     assert code == 0
     whole, steps = content(out), forker.steps
@@ -53,10 +51,8 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
 @pytest.mark.parametrize(("words", "lasting"), [(COMMANDS[0], False), (COMMANDS[0], True), (COMMANDS[1], False)])
 def test_whatever_the_system_refuses_nothing_is_lost(tmp_path, forker, words, lasting):
     """Opening, mapping, writing, renaming: what has a final name is whole, and resuming does the rest."""
-    for number in range(2):
-        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))
-    out = tmp_path / "out"
-    command = [*words, tmp_path / "in", "-o", out]
+    folder, out = write_movies(tmp_path / "in", ("m0", "m1"), shape=(12, 12), drift=((0, 0), (1, 0))), tmp_path / "out"
+    command = [*words, folder, "-o", out]
     assert forker(command, short_report=True, failing=errno.EIO)[1] == 0
     whole, steps = content(out), forker.steps
     errors = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.ENOMEM, errno.EDQUOT)
@@ -83,8 +79,7 @@ def whole(tmp_path_factory):
     """Folder with stacks, options of a run that takes some seconds, and what it leaves."""
     folder = tmp_path_factory.mktemp("interrupted")
     drift = ((0, 0), (1, 0), (2, -1)) * 5
-    for number in range(4):
-        write_movie(folder / "in" / f"m{number}.tif", seed=number, shape=(300, 280), drift=drift)
+    write_movies(folder / "in", ("m0", "m1", "m2", "m3"), shape=(300, 280), drift=drift)
     arguments = (folder / "in", "-o", folder / "out", "--device", "cpu", "--max-shift", "40", "--report", "quick")
     assert finished(start(*arguments)) == 0
     return folder, arguments, content(folder / "out")

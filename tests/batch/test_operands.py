@@ -1,13 +1,11 @@
 """How a form lays two files out, and in which blocks their pairs are computed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from xcorr_app.batch.correlate.plan import blocks, operand_shapes
+from xcorr_app.batch.correlate.plan import operand_shapes
 from xcorr_app.errors import ShapeError
 
 
@@ -51,17 +49,3 @@ def test_counts_that_belong_to_a_form(form, left, right, expected):
 def test_counts_that_do_not(form, left, right, words):
     with pytest.raises(ShapeError, match=words):
         shapes(left, right, form)
-
-
-@pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize(("lefts", "rights"), [(1, 1), (1, 7), (4, 1), (4, 7), (5, 3)])
-@pytest.mark.parametrize("at_once", [1, 2, 3, 7, 8, 21, 1000])
-def test_blocks_hold_every_pair_once_in_order(own, lefts, rights, at_once):
-    right_shape = (lefts, rights, 5, 6) if own else (rights, 5, 6)
-    found = []
-    for some_lefts, some_rights in blocks((lefts, 5, 6), right_shape, at_once):
-        assert some_rights[:-1] == ((some_lefts,) if own else ())
-        pairs = [(i, j) for i in range(lefts)[some_lefts] for j in range(rights)[some_rights[-1]]]
-        assert 1 <= len(pairs) <= max(at_once, 1)
-        found += pairs
-    assert found == [(i, j) for i in range(lefts) for j in range(rights)]

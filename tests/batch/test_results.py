@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie, xcorr
+from tests.batch.movies import DRIFT, align, applied, files, movie, record, shifts, table, write_movie, xcorr
 from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts, assess, estimate_shifts
 
@@ -68,14 +68,6 @@ def test_border_nearest_and_crop(tmp_path, stack):
     whole = apply_shifts(movie(), found)
     np.testing.assert_array_equal(aligned(tmp_path / "crop"), whole[:, top : 40 + bottom, left : 48 + right])
     assert f"Cropped to rows {top}:{40 + bottom} and columns {left}:{48 + right}" in run.stdout
-
-
-def test_no_apply_measures_only(tmp_path, stack):
-    assert align(stack, "-o", tmp_path / "with").code == 0
-    assert align(stack, "-o", tmp_path / "without", "--no-apply").code == 0
-    assert files(tmp_path / "without") == {"m/shifts.csv", "report.html", "run.json"}
-    names = [tmp_path / folder / "m" / "shifts.csv" for folder in ("with", "without")]
-    assert names[0].read_bytes() == names[1].read_bytes()
 
 
 @pytest.mark.parametrize("report", ["none", "quick"])
@@ -159,15 +151,6 @@ def test_reference_file(tmp_path, stack):
     assert list(record(tmp_path / "out")["reference_file"]) == [str(reference)]
 
 
-@pytest.mark.parametrize(("verify", "checked"), [("none", 0), ("2", 2), ("all", 4)])
-def test_verify(tmp_path, stack, verify, checked):
-    assert align(stack, "-o", tmp_path / "out", "--verify", verify).code == 0
-    rows = table(tmp_path / "out" / "m" / "shifts.csv")
-    full = [row for row in rows if all(row[name] for name in ("fft_dy", "fft_dx", "difference"))]
-    empty = [row for row in rows if not any(row[name] for name in ("fft_dy", "fft_dx", "difference"))]
-    assert (len(full), len(empty)) == (checked, 4 - checked)
-
-
 @pytest.fixture
 def doubtful(tmp_path):
     """A movie whose third frame moved farther than the window of `NEAR`, which is flagged `edge`."""
@@ -180,10 +163,6 @@ def doubtful(tmp_path):
 
 
 NEAR = ("--max-shift", "5")
-
-
-def applied(out):
-    return np.array([(row["applied_dy"], row["applied_dx"]) for row in table(out / "m" / "shifts.csv")], dtype=float)
 
 
 def test_a_doubtful_frame_is_moved_by_what_lies_between_its_neighbours(tmp_path, doubtful):

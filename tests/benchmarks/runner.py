@@ -1,7 +1,5 @@
 """``python -m benchmarks`` run in this process."""
 
-from __future__ import annotations
-
 from benchmarks.commands import bench
 from tests.batch.movies import Run, invoke
 

@@ -1,7 +1,5 @@
 """Cases small enough for a plain check: one of every form, window, task and type of the benchmarks."""
 
-from __future__ import annotations
-
 from benchmarks.correlation.cases import Case
 from benchmarks.filters.cases import FilterCase
 from benchmarks.pointwise.cases import PointwiseCase

@@ -1,7 +1,5 @@
 """`python -m benchmarks` where there is no GPU: values, pages, Nsight Compute, moving."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import os

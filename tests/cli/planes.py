@@ -1,7 +1,5 @@
 """Running ``xcorr correlate`` on small files, and reading the table it prints."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.batch.movies import xcorr

@@ -1,11 +1,9 @@
 """`xcorr field`: displacement of every frame against the first, on a grid."""
 
-import csv
-
 import numpy as np
 import pytest
 
-from tests.batch.movies import record, xcorr
+from tests.batch.movies import record, shifts, xcorr
 from tests.registration.field.test_displacement_field import pair
 from xcorr_app import write_stack
 
@@ -25,11 +23,6 @@ def measuring(*arguments):
     return xcorr("field", "--device", "cpu", *arguments)
 
 
-def vectors(path):
-    with path.open() as file:
-        return np.array([[float(row["dy"]), float(row["dx"])] for row in csv.DictReader(file)])
-
-
 def test_two_images(tmp_path, images):
     formats = ("--format", "csv", "--format", "npz", "--format", "ome-tiff")
     run = measuring(images / "a.tif", images / "b.tif", "-o", tmp_path / "out", *formats)
@@ -39,7 +32,7 @@ def test_two_images(tmp_path, images):
     assert {path.name for path in folder.iterdir()} == {"field.csv", "field.npz", "field.ome.tif"} | {
         f"field_{n}.png" for n in pictures
     }
-    np.testing.assert_allclose(np.median(vectors(folder / "field.csv"), axis=0), [1.25, -2.0], atol=0.05)
+    np.testing.assert_allclose(np.median(shifts(folder / "field.csv"), axis=0), [1.25, -2.0], atol=0.05)
     facts = record(tmp_path / "out")["stacks"][folder.name]
     assert facts["fields"] == 1
     assert facts["largest_displacement_px"] == pytest.approx(np.hypot(1.25, 2.0), abs=0.3)
@@ -49,8 +42,8 @@ def test_a_stack_against_the_frame_before_and_resumed(tmp_path, images):
     arguments = (images / "movie.tif", "-o", tmp_path / "out", "--reference", "previous", "--pictures", "svg")
     assert measuring(*arguments).code == 0
     folder = tmp_path / "out" / "movie"
-    np.testing.assert_allclose(np.median(vectors(folder / "field_0001.csv"), axis=0), [1.25, -2.0], atol=0.05)
-    np.testing.assert_allclose(vectors(folder / "field_0002.csv"), 0, atol=0.03)
+    np.testing.assert_allclose(np.median(shifts(folder / "field_0001.csv"), axis=0), [1.25, -2.0], atol=0.05)
+    np.testing.assert_allclose(shifts(folder / "field_0002.csv"), 0, atol=0.03)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert "field_0001_quiver.svg" in before
     run = measuring(*arguments, "--resume")

@@ -11,17 +11,12 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.batch.movies import align, movie, record, refused, start, write_movie, xcorr
+from tests.batch.movies import align, movie, record, refused, start, write_movie, write_movies, xcorr
 from tests.conftest import ROOT
 from tests.io.samples import write_plain
 from xcorr_app.cli.printing import tables
 from xcorr_app.cli.printing.tables import console_for, print_found
 from xcorr_app.io import discover
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory):
-    return write_movie(tmp_path_factory.mktemp("printing") / "m.tif")
 
 
 def test_quiet_normal_verbose(tmp_path, stack):
@@ -44,10 +39,7 @@ def test_quiet_normal_verbose(tmp_path, stack):
 @pytest.mark.parametrize("command", [("align", "--device", "cpu"), ("filter", "--box", "3", "--device", "cpu")])
 def test_of_many_stacks_the_table_has_those_that_are_not_good(tmp_path, command, monkeypatch):
     monkeypatch.setattr(tables, "_MAX_ROWS", 4)
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in "abcdefg":
-        write_movie(folder / f"{name}.tif")
+    folder = write_movies(tmp_path / "in", "abcdefg")
     (folder / "d.tif").write_bytes((folder / "d.tif").read_bytes()[:3000])
     said = xcorr(*command, folder, "-o", tmp_path / "out").stdout
     rows = [line.split() for line in said.splitlines() if line[:2] in ("a ", "d ", "d.")]
@@ -208,11 +200,3 @@ def test_odd_data_pass_with_warnings_as_errors(tmp_path, options):
     assert "this is a defect" not in stdout
     assert process.returncode == 1  # for the frames that hold nothing
     assert len(list((tmp_path / "out").glob("*/shifts.csv"))) == len(list(folder.iterdir()))
-
-
-def test_empty_folder_and_help_with_warnings_as_errors(tmp_path):
-    (tmp_path / "empty").mkdir()
-    with start(tmp_path / "empty", "-o", tmp_path / "out") as process:
-        _, stderr = process.communicate()
-    assert process.returncode == 2
-    assert len(stderr.splitlines()) == 1

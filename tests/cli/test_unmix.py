@@ -1,7 +1,5 @@
 """`xcorr unmix`: values, metadata, stains, spectra, folders, devices, and what is refused."""
 
-from __future__ import annotations
-
 import imagecodecs
 import numpy as np
 import pytest
@@ -140,37 +138,4 @@ def test_spectra_and_matrices_that_do_not_fit(tmp_path, option, text, words):
     (tmp_path / "m.csv").write_text(text)
     run = run_unmix(tmp_path / "in.tif", tmp_path / "o", option, tmp_path / "m.csv")
     failed(run, *words)
-    assert not result_of(tmp_path / "o").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ((), ("give one of --spectra FILE, --matrix FILE and --stain NAME",)),
-        (("--matrix", "m.csv", "--stain", "he"), ("give one of",)),
-        (("--matrix", "m.csv", "--white", "9"), ("--from-log",)),
-        (("--stain", "he", "--white", "0"), ("above 0",)),
-        (("--matrix", "ragged.csv"), ("line 2 has 2 numbers, the rows before 3",)),
-        (("--matrix", "word.csv"), ("line 2 holds 'x', which is no number",)),
-        (("--matrix", "empty.csv"), ("holds no numbers",)),
-        (("--matrix", "nan.csv"), ("nan.csv: matrix holds values that are not finite",)),
-        (("--matrix", "cube.npy"), ("(2, 2, 2) float64",)),
-        (("--matrix", "bad.npy"), ("no array that can be read",)),
-        (("--matrix", "m.xls"), (".csv, .txt and .npy",)),
-        (("--matrix", "none.csv"), ("none.csv", "cannot be read")),
-        (("--matrix", "m.csv", "--channel-axis", "Z"), ("axes CYX and no axis Z", "--channel-axis C")),
-        (("--matrix", "wide.csv"), ("3 channels along C", "wide.csv needs 4")),
-        (("--matrix", "m.csv", "--max-pixels", "5"), ("--max-pixels 42",)),
-    ],
-)
-def test_what_is_refused(tmp_path, monkeypatch, matrix_file, options, words):
-    monkeypatch.chdir(tmp_path)
-    write_shaped(tmp_path / "in.tif", noise((3, 6, 7)), "CYX")
-    texts = {"wide": "1,2,3,4", "ragged": "1,2,3\n1,2", "word": "1,2,3\n1,x,3", "empty": "# no\n", "nan": "1,nan,2"}
-    for name, text in texts.items():
-        (tmp_path / f"{name}.csv").write_text(text)
-    np.save(tmp_path / "cube.npy", np.ones((2, 2, 2)))
-    (tmp_path / "bad.npy").write_bytes(b"no array")
-    (tmp_path / "m.xls").write_text("1")
-    failed(run_unmix("in.tif", "o", *options), *words)
     assert not result_of(tmp_path / "o").exists()

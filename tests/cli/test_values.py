@@ -1,10 +1,8 @@
 """Values and choices of options."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.batch.movies import align, record, write_movie
+from tests.batch.movies import align, record
 from xcorr_app.batch import choices
 from xcorr_app.batch.align import options as align_options
 from xcorr_app.batch.filter.choice import _BANK_MAKERS, _MAKERS
@@ -16,11 +14,6 @@ from xcorr_app.registration import settings
 from xcorr_app.registration.field import field_files
 from xcorr_app.registration.reference import reference_names
 from xcorr_app.registration.results import doubtful_frames
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory):
-    return write_movie(tmp_path_factory.mktemp("values") / "m.tif")
 
 
 @pytest.mark.parametrize(("value", "code"), [("0,3", 1), ("1000000", 0)])

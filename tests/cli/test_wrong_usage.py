@@ -1,7 +1,5 @@
 """Words that make no sense: every command says so in a line, ends with 2, and writes nothing."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 
@@ -38,7 +36,12 @@ def folder(tmp_path_factory):
     np.savetxt(folder / "m.csv", np.eye(3), delimiter=",")
     np.save(folder / "l.npy", noise((8, 9)))
     np.save(folder / "r.npy", noise((9, 9)))
-    (folder / "text.tif").write_text("no image")
+    texts = {"wide": "1,2,3,4", "ragged": "1,2,3\n1,2", "word": "1,2,3\n1,x,3", "empty": "# no\n", "nan": "1,nan,2"}
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    np.save(folder / "cube.npy", np.ones((2, 2, 2)))
+    for name in ("text.tif", "m.xls"):
+        (folder / name).write_text("no image")
     (folder / "folder.npy").mkdir()
     return folder, set(folder.iterdir())
 
@@ -232,6 +235,17 @@ def folder(tmp_path_factory):
             "kernel 'mix' has no options; exchange, blocking, im2win have",
         ),
         ("unmix", "--matrix m.csv --kernel blocking --kernel-option warps=3", "kernel 'blocking' takes 1, 2, 4, 8"),
+        ("unmix", "", "give one of --spectra FILE, --matrix FILE and --stain NAME"),
+        ("unmix", "--matrix m.csv --stain he", "give one of"),
+        ("unmix", "--matrix m.csv --white 9", "--from-log"),
+        ("unmix", "--stain he --white 0", "above 0"),
+        ("unmix", "--matrix ragged.csv", "line 2 has 2 numbers, the rows before 3"),
+        ("unmix", "--matrix word.csv", "line 2 holds 'x', which is no number"),
+        ("unmix", "--matrix empty.csv", "holds no numbers"),
+        ("unmix", "--matrix nan.csv", "nan.csv: matrix holds values that are not finite"),
+        ("unmix", "--matrix cube.npy", "(2, 2, 2) float64"),
+        ("unmix", "--matrix m.xls", ".csv, .txt and .npy"),
+        ("unmix", "--matrix none.csv", "none.csv .. cannot be read"),
         ("align", "--kernel-option variant=nonsense", "unknown kernel variant 'nonsense'"),
         ("correlate", "--form n-to-m --kernel-option variant=nonsense", "unknown kernel variant 'nonsense'"),
         (
@@ -398,6 +412,9 @@ def test_wrong_usage(folder, monkeypatch, command, words, message):
         ("field flat.tif --window 128", "do not fit"),
         ("field flat.tif", "flat"),
         ("unmix m.tif --matrix m.csv", "axes TYX .. --channel-axis T"),
+        ("unmix c.tif --matrix m.csv --channel-axis Z", "axes CYX and no axis Z .. --channel-axis C"),
+        ("unmix c.tif --matrix wide.csv", "3 channels along C .. wide.csv needs 4"),
+        ("unmix c.tif --matrix m.csv --max-pixels 5", "--max-pixels 600"),
         ("unmix small.tif --matrix m.csv", "no axis C of channels; it is a single image"),
         ("unmix tc.ome.tif --matrix m.csv --channel-axis T", "two axes of channels"),
         ("unmix rgba.tif --stain he", "save it without transparency"),

@@ -1,7 +1,5 @@
 """A real cluster of two processes: the same bytes as without it, and a test for each fault."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -17,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 import xcorr_app as xc
-from tests.batch.movies import content, write_movie, xcorr
+from tests.batch.movies import content, write_movies, xcorr
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import Align
 from xcorr_app.cluster.connect import connected
@@ -48,10 +46,7 @@ def again(workers):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("in")
-    for number in range(5):
-        write_movie(folder / f"m{number}.tif", seed=number, shape=(90, 110))
-    return folder
+    return write_movies(tmp_path_factory.mktemp("in"), [f"m{number}" for number in range(5)], shape=(90, 110))
 
 
 def aligned(folder, out, elsewhere=None, *, report="none", **how):

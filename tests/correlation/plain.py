@@ -1,7 +1,5 @@
 """Correlation as plain as it can be written, independent of the package: what the tests compare with."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

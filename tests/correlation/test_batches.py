@@ -1,7 +1,5 @@
 """Batches that device memory does not hold: halves of halves, each plane in its place; no device needed."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

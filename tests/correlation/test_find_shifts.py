@@ -1,7 +1,5 @@
 """Shifts without planes: the peaks of the planes of the definition, whichever way they are found."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,11 +1,7 @@
 """Planes: windows, normalisation, overlaps, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.correlation import plain
 from xcorr_app import ShiftWindow, cross_correlate
@@ -186,33 +182,6 @@ def test_a_window_is_made_of_whole_pixels(bound, which):
         ShiftWindow(*bounds)
     bounds[which] = np.int64(0)
     assert ShiftWindow(*bounds).dys.dtype.kind == "i"
-
-
-sides = st.integers(1, 8)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    left_shape=st.tuples(sides, sides),
-    right_shape=st.tuples(sides, sides),
-    shift=st.tuples(st.integers(-10, 10), st.integers(-10, 10)),
-)
-def test_overlap_is_every_pair_of_elements_a_shift_joins(left_shape, right_shape, shift):
-    dy, dx = shift
-    pairs = [
-        ((y + dy, x + dx), (y, x))
-        for y in range(right_shape[0])
-        for x in range(right_shape[1])
-        if 0 <= y + dy < left_shape[0] and 0 <= x + dx < left_shape[1]
-    ]
-    of_left, of_right = overlap_slices(left_shape, right_shape, dy, dx)
-    positions = [np.moveaxis(np.indices(shape), 0, -1) for shape in (left_shape, right_shape)]
-    found = [
-        tuple(map(tuple, p[s].reshape(-1, 2).tolist())) for p, s in zip(positions, (of_left, of_right), strict=True)
-    ]
-    assert list(zip(*found, strict=True)) == pairs
-    counts = overlap_counts(left_shape, right_shape, ShiftWindow(dy, dy, dx, dx))
-    assert counts.tolist() == [[len(pairs)]]
 
 
 WINDOWS = [

@@ -1,7 +1,5 @@
 """Images made ready for a product, from the smallest to the largest values of their type."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Sub-pixel fits, values over one overlap, and weighting by noise."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,13 +1,11 @@
 """A device that is none: its arrays are NumPy's, its kernels run on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.kernels.filter_host import forget, numpy_as_device
+from tests.kernels.binding import forget, numpy_as_device
 from xcorr_app.filtering import device
 from xcorr_app.filtering.engines import choice
 from xcorr_app.gpu.runtime import memory

@@ -1,7 +1,6 @@
 """The answers of ``scipy.ndimage`` in float64, and what may differ from them."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from tests.kernels.stencil_definition import assert_pixels
+from tests.pixels import pixels
 
 BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap")
 TYPES = ("uint8", "uint16", "int16", "float32", "float64")
@@ -23,13 +23,8 @@ SINGLE_TOLERANCE = 2e-6
 DOUBLE_TOLERANCE = 1e-12
 
 
-def random_image(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-    """Pixels over the whole range of an integer type, or around zero."""
-    kind = np.dtype(dtype)
-    if kind.kind == "f":
-        return rng.standard_normal(shape).astype(kind)
-    limits = np.iinfo(kind)
-    return rng.integers(limits.min, limits.max, shape, dtype=kind, endpoint=True)
+random_image = partial(pixels, spread=1.0)
+"""Pixels over the whole range of an integer type, or around zero."""
 
 
 def frames_apart(function: Any, images: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -1,7 +1,5 @@
 """`convolve` and `filter_taps` against ``scipy.ndimage`` in float64: modes, types, origins, rounding, bad pixels."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What runs where on a device, and in which precision: rules without a device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

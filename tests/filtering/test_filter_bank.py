@@ -1,7 +1,5 @@
 """Banks of filters against their definition, a float64 einsum over windows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,6 +10,7 @@ from skimage.filters import gabor_kernel
 
 import xcorr_app as xc
 from tests.filtering.oracle import NUMPY_NAMES
+from tests.pixels import pixels as noise
 from xcorr_app import filter_bank
 from xcorr_app.filtering.banks import gabor, gaussian_derivatives, leung_malik, schmid
 from xcorr_app.filtering.boundary import MODES
@@ -27,13 +26,6 @@ def by_definition(images, bank, mode, cval=0.0):
         values = np.pad(values, margins, NUMPY_NAMES[mode], **more)
     windows = sliding_window_view(values, (height, width), axis=(-2, -1))
     return np.einsum("...ryxuv,jruv->...jyx", windows, bank)
-
-
-def noise(rng, shape, dtype):
-    if np.dtype(dtype).kind == "f":
-        return rng.normal(0, 100, shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
 def agree(found, images, bank, mode, cval=0.0):

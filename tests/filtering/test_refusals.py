@@ -1,7 +1,5 @@
 """What filters, banks, convolution and mixing of channels refuse, and how they say so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,11 @@ import pytest
 from scipy import ndimage
 
 import xcorr_app as xc
-from tests.filtering.test_bank_device import kernels  # noqa: F401 - a fixture
-from tests.filtering.test_device import ASYMMETRIC, filtered
+from tests.filtering.test_bank_device import (
+    ASYMMETRIC,
+    filtered,
+    kernels,  # noqa: F401 - a fixture
+)
 from tests.filtering.test_device_choice import engine_on_device
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, ShapeError, XcorrError
 from xcorr_app.filtering import kernel_names

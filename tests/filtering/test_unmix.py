@@ -1,11 +1,11 @@
 """Channel mixing and stains against the definition, einsum in float64, and scikit-image."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from skimage import color
 
+from tests.kernels.pointwise_definition import mixed_by_definition
+from tests.pixels import pixels as random_stack
 from xcorr_app import stain_matrix, unmix
 from xcorr_app.filtering.array_choice import has_kernel
 from xcorr_app.filtering.stains import STAINS, optical_density
@@ -16,35 +16,14 @@ from xcorr_app.gpu.runtime.arrays import to_host
 TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
 
 
-def random_stack(rng, shape, dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        return rng.normal(0, 100, shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-
-
-def mixed(stack, matrix, axis):
-    """Float64 definition, with the channels where they were."""
-    values = np.moveaxis(stack.astype(np.float64), axis, -1)
-    return np.moveaxis(np.einsum("kc,...c->...k", np.asarray(matrix, np.float64), values), -1, axis)
-
-
-def stored(values, dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        return values.astype(dtype)
-    limits = np.iinfo(dtype)
-    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
-
-
 def agree(found, stack, matrix, axis):
     """Integers exactly; floating point within 2e-6 of the sum of absolute products."""
-    expected = mixed(stack, matrix, axis)
+    expected = mixed_by_definition(stack, matrix, axis)
     if found.dtype.kind != "f":
-        np.testing.assert_array_equal(found, stored(expected, found.dtype))
+        limits = np.iinfo(found.dtype)
+        np.testing.assert_array_equal(found, np.clip(np.rint(expected), limits.min, limits.max))
         return
-    bound = mixed(np.abs(stack.astype(np.float64)), np.abs(matrix), axis)
+    bound = mixed_by_definition(np.abs(stack.astype(np.float64)), np.abs(matrix), axis)
     assert (np.abs(found - expected) <= (2e-6 if found.dtype == np.float32 else 1e-14) * bound).all()
 
 

@@ -1,7 +1,5 @@
 """Parts of stacks in formats of microscopes: planes, scenes, entries, what a library only logs, video."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import struct

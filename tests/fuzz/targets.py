@@ -40,34 +40,22 @@ RGB = np.ascontiguousarray(np.stack([GREY, GREY[::-1], GREY // 2], -1))
 STACK = noise((3, 14, 11))
 
 
-def write_mrc(folder):
-    return formats.write_mrc(folder / "seed.mrc", noise((3, 14, 11), "float32")).read_bytes()
+def hdf5(path, **how):
+    """Of chunks that are encoded, lengths in them, and of them, are what may lie."""
+    with formats.h5(path) as file:
+        file.create_dataset("data", data=STACK, **how)
 
 
-def write_hdf5(folder):
-    with formats.h5(folder / "seed.h5") as file:
-        file["data"] = STACK
-    return (folder / "seed.h5").read_bytes()
-
-
-def write_hdf5_gzip(folder):
-    """Chunks that are encoded: lengths in them, and of them, are what may lie."""
-    with formats.h5(folder / "seed.h5") as file:
-        file.create_dataset("data", data=STACK, chunks=(1, *STACK.shape[1:]), compression="gzip", shuffle=True)
-    return (folder / "seed.h5").read_bytes()
-
-
-def write_hdf5_virtual(folder):
+def hdf5_virtual(path):
     """An array that is found by its group, beside one that is virtual, which the library parses to look for others."""
     import h5py
 
     layout = h5py.VirtualLayout(STACK.shape, STACK.dtype)
     layout[:] = h5py.VirtualSource("source.h5", "data", STACK.shape)
-    with formats.h5(folder / "seed.h5") as file:
+    with formats.h5(path) as file:
         file.create_virtual_dataset("virtual", layout)
         file["emd/data"] = STACK
         file["emd"].attrs["emd_group_type"] = 1
-    return (folder / "seed.h5").read_bytes()
 
 
 def ome_behind_a_comment(path, data, axes):
@@ -78,19 +66,6 @@ def ome_behind_a_comment(path, data, axes):
     start = xml.index(b"<OME")
     planes = data.reshape(-1, *data.shape[-2:])
     write_plain(path, planes, description=xml[:start] + b"<!--" + b" <OME " * 500 + b"-->" + xml[start:])
-
-
-def write_lif(folder):
-    return formats.write_lif(folder / "seed.lif", [noise((3, 1, 2, 7, 9))]).read_bytes()
-
-
-def write_czi(folder):
-    return formats.write_czi(folder / "seed.czi", noise((3, 2, 7, 9))).read_bytes()
-
-
-def write_nd2_file(folder):
-    write_nd2(folder / "seed.nd2", noise((3, 1, 2, 7, 8)), names=["a", "b"], pixel_size=0.25, period=40.0)
-    return (folder / "seed.nd2").read_bytes()
 
 
 class Target(NamedTuple):
@@ -283,13 +258,15 @@ TARGETS = {
     "npy-taps": Target(npy(noise((3, 5), "float32")), fields.text_fields, read_taps, PLAIN_NPY, ".npy"),
     "npy-to-apply": Target(npy(noise((3, 2), "float32")), fields.text_fields, shifts_to_apply, PLAIN_NPY, ".npy"),
     "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.text_fields, bank, PLAIN_NPY, ".npy"),
-    "mrc": of_library("mrcfile", write_mrc, ".mrc"),
-    "hdf5": of_library("h5py", write_hdf5, ".h5"),
-    "hdf5-gzip": of_library("h5py", write_hdf5_gzip, ".h5"),
-    "hdf5-virtual": of_library("h5py", write_hdf5_virtual, ".h5"),
-    "lif": of_library("readlif", write_lif, ".lif"),
-    "czi": of_library("czifile", write_czi, ".czi"),
-    "nd2": of_library("nd2", write_nd2_file, ".nd2"),
+    "mrc": of_library("mrcfile", written(formats.write_mrc, noise((3, 14, 11), "float32")), ".mrc"),
+    "hdf5": of_library("h5py", written(hdf5), ".h5"),
+    "hdf5-gzip": of_library("h5py", written(hdf5, chunks=(1, 14, 11), compression="gzip", shuffle=True), ".h5"),
+    "hdf5-virtual": of_library("h5py", written(hdf5_virtual), ".h5"),
+    "lif": of_library("readlif", written(formats.write_lif, [noise((3, 1, 2, 7, 9))]), ".lif"),
+    "czi": of_library("czifile", written(formats.write_czi, noise((3, 2, 7, 9))), ".czi"),
+    "nd2": of_library(
+        "nd2", written(write_nd2, noise((3, 1, 2, 7, 8)), names=["a", "b"], pixel_size=0.25, period=40.0), ".nd2"
+    ),
     "zarr-2-group": of_store(".zattrs", "0.4", TEXT),
     "zarr-2-array": of_store("0/.zarray", "0.4", TEXT),
     "zarr-3-group": of_store("zarr.json", "0.5", TEXT),

@@ -2,8 +2,6 @@
 that version control shows: every number that changed is a change of the program.
 """
 
-from __future__ import annotations
-
 import sys
 
 from tests.golden.records import every_case, found, write

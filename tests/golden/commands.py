@@ -1,7 +1,5 @@
 """Runs of the program on small files: how they end, every file that they leave, tables of shifts and moved pixels."""
 
-from __future__ import annotations
-
 import csv
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Folders of oddly named files as they are found and put together: which files are one stack, along which axes."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Calls of the library, each named by what is asked for: what a user takes from the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What the cases of the other modules found when it was last written: shifts, errors, flags, files."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Small series of every kind that the program treats in its own way; the same numbers everywhere."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

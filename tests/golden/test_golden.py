@@ -3,8 +3,6 @@
 A difference is a fault, or a change that was meant: `make golden` then writes the records anew.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.golden.records import differences, every_case, found, kept

@@ -1,7 +1,5 @@
 """Fixtures for tests on a device."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

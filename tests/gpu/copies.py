@@ -1,7 +1,5 @@
 """Commands over copies of one stack, whose tables and written stacks must be equal byte for byte."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

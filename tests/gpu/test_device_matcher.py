@@ -1,7 +1,5 @@
 """Registration on a device gives what the CPU gives, the same bits however many frames are there."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 
@@ -10,7 +8,6 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from tests.device import NEEDS_DEVICE
-from tests.registration.measuring.test_means_of_others import SHAPE, by_steps, images, placed, sums
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.direct.options import KernelOptions
@@ -19,7 +16,8 @@ from xcorr_app.gpu.runtime import arrays, download
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.registration.measuring.matcher import Matcher
-from xcorr_app.registration.measuring.placement import coverage, entered, entering, means_without_each
+from xcorr_app.registration.measuring.placement import Placement, coverage, entered, entering, means_without_each
+from xcorr_app.registration.measuring.references import quotient
 from xcorr_app.registration.stack import passes
 
 pytestmark = NEEDS_DEVICE
@@ -220,6 +218,29 @@ def test_launches_and_waits_of_a_call(cupy, stack, monkeypatch, how, launches, w
     estimate_shifts(frames, max_shift=16, **how)
     assert 0 < len(started) <= launches
     assert 0 < len(waited) <= waits, waited
+
+
+SHAPE = (23, 31)
+
+
+def placed(count=7, spread=1.0):
+    rng = np.random.default_rng(1)
+    numbers = rng.uniform(40, 60, count), rng.normal(1000, 5, count), rng.uniform(0.2, 1, count)
+    return Placement(np.round(rng.normal(0, 4, (count, 2)), 2) * spread, *numbers)
+
+
+def images(dtype, count=7):
+    return (np.random.default_rng(2).normal(size=(count, *SHAPE)) * 50 + 1000).astype(dtype)
+
+
+def sums(frames, placed_at):
+    rows, columns = coverage(placed_at, SHAPE)
+    return entering(frames, placed_at).sum(axis=0, dtype=np.float64), rows.T @ columns
+
+
+def by_steps(values, placed_at, total, weights):
+    rows, columns = coverage(placed_at, SHAPE)
+    return quotient(total - values, weights - rows[:, :, None] * columns[:, None])
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])

@@ -1,7 +1,5 @@
 """`convolve` and what is built on it with arrays in device memory, against ``scipy.ndimage`` in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -67,18 +65,6 @@ def test_low_rank_taps(cupy, rng, mode, rank, dtype, shape):
     exact = xc.convolve(images.astype(np.float64), taps, mode, cval=CVAL)
     unit = largest_sum(images, taps, "constant" if mode == "valid" else mode, CVAL)
     assert_same_pixels(xc.convolve(on_device, taps, mode, cval=CVAL).get(), exact, unit)
-
-
-@pytest.mark.parametrize("kernel", ["auto", "reuse", "separable"])
-@pytest.mark.parametrize("dtype", ["uint16", "float32"])
-def test_kernels_agree(cupy, rng, kernel, dtype):
-    images, taps = random_image(rng, (3, 60, 71), dtype), np.outer(rng.random(9), rng.random(8))
-    taps /= taps.sum()
-    on_device = cupy.asarray(images)
-    assert planned(on_device, taps, kernel=kernel).engine == ("separable" if kernel == "auto" else kernel)
-    assert_same_pixels(
-        xc.convolve(on_device, taps, kernel=kernel).get(), convolved(images, taps), largest_sum(images, taps)
-    )
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1, 2, 4, 8, 15, 40, 100, 250])

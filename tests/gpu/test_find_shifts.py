@@ -1,7 +1,5 @@
 """Shifts without planes on a device: those of the CPU, by whichever kernel, and what half precision leaves open."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """First uses of the kernels in processes of their own, many at once; caches that are damaged: tests/kernels."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

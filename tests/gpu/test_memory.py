@@ -1,7 +1,5 @@
 """Device memory that runs out, at any allocation or for real: the same answer in smaller pieces or on the CPU."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 All with memory that is overwritten the moment it is freed (tests/poisoned_memory.py).
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

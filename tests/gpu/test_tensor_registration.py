@@ -3,8 +3,6 @@
 A tie is proven where the scores of both peaks, computed from the pixels in float64, differ by less than 1e-6.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import tifffile
 
+from tests.pixels import pixels
 from xcorr_app.io import write_stack
 
 TYPES = ("uint8", "uint16", "int16", "uint32", "float32", "float64")
@@ -14,12 +15,7 @@ TYPES = ("uint8", "uint16", "int16", "uint32", "float32", "float64")
 
 def noise(shape, dtype="uint16", seed=0):
     """Values over the whole range of the type, no zeros (so that zeros in a result are noticed)."""
-    rng = np.random.default_rng(seed)
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        return (rng.standard_normal(shape) * 100 + 1000).astype(dtype)
-    info = np.iinfo(dtype)
-    values = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    values = pixels(np.random.default_rng(seed), shape, dtype, 100.0, 1000.0)
     values[values == 0] = 1
     return values
 

@@ -1,7 +1,5 @@
 """Reading operands of a correlation: TIFF, PNG and .npy, good and bad."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reading stacks: every type, layout and compression; files cut short at any byte."""
 
-import threading
-
 import imagecodecs
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import tifffile
 from tests import share
 from tests.io.samples import TYPES, WRITERS, noise, write_imagej, write_ome, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io import read_stack, scan_file
+from xcorr_app.io import read_stack
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -94,14 +92,6 @@ def test_colour_png_is_refused(tmp_path, channels, way):
         read_stack(tmp_path / "a.png")
 
 
-def test_truncated_png_is_damaged_at_every_byte(tmp_path):
-    content = imagecodecs.png_encode(noise((6, 5), "uint16"))
-    for size in range(len(content)):
-        (tmp_path / "a.png").write_bytes(content[:size])
-        with pytest.raises(DamagedFileError, match=r"a\.png"):
-            read_stack(tmp_path / "a.png")
-
-
 def test_a_changed_byte_in_a_png_is_found(tmp_path):
     content = bytearray(imagecodecs.png_encode(noise((40, 50), "uint16")))
     content[len(content) // 2] ^= 0xFF
@@ -123,43 +113,6 @@ def test_other_types_are_refused_with_those_that_work(tmp_path, dtype):
     tifffile.imwrite(tmp_path / "a.tif", np.ones((6, 5), dtype), photometric="minisblack")
     with pytest.raises(InputError, match="convert it to one of uint8"):
         read_stack(tmp_path / "a.tif")
-
-
-def test_palettes_only_over_grey(tmp_path):
-    data = noise((6, 5), "uint8")
-    grey = np.tile(np.arange(256, dtype=np.uint16) * 257, (3, 1))
-    tifffile.imwrite(tmp_path / "grey.tif", data, photometric="palette", colormap=grey)
-    np.testing.assert_array_equal(read_stack(tmp_path / "grey.tif").data, data)
-    grey[0] = grey[0][::-1]
-    tifffile.imwrite(tmp_path / "colours.tif", data, photometric="palette", colormap=grey)
-    with pytest.raises(InputError, match="palette"):
-        read_stack(tmp_path / "colours.tif")
-
-
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
-    write_plain(tmp_path / "a.tif", noise((3, 7, 5)))
-    file = scan_file(tmp_path / "a.tif")
-    write_plain(tmp_path / "a.tif", noise((4, 7, 5)))
-    with pytest.raises(DamagedFileError, match="changed by another program"):
-        file.read(0)
-
-
-@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}], ids=str)
-def test_threads_read_at_the_same_time(tmp_path, options):
-    data = noise((40, 32, 32))
-    write_plain(tmp_path / "a.tif", data, **options)
-    file = scan_file(tmp_path / "a.tif")
-    wrong = []
-
-    def read(start):
-        wrong.extend(t for t in range(start, 40, 4) if not np.array_equal(file.read(t), data[t]))
-
-    threads = [threading.Thread(target=read, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 UNUSED = 16

@@ -13,7 +13,7 @@ from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.io import StackWriter, discover, read_stack, scan_file
 from xcorr_app.io.finding.scan import parse_channel, scan_channel
 from xcorr_app.io.matrices import scan_matrices
-from xcorr_app.io.series import _plane_type, _stack_type, frames_source
+from xcorr_app.io.series import frames_source
 
 RGB = noise((3, 6, 5, 3), "uint8")
 
@@ -121,15 +121,6 @@ def test_ome_in_colours(tmp_path, axes):
     np.testing.assert_array_equal(back.data, data[..., 0])
     assert (back.metadata.pixel_size, back.metadata.time_increment) == ((0.25, 0.5), 2.0)
     assert b'SamplesPerPixel="3"' not in (tmp_path / "b.ome.tif").read_bytes()
-
-
-def test_colours_are_said(tmp_path):
-    cv2.imwrite(str(tmp_path / "a.png"), noise((8, 9, 3), "uint8"))
-    cv2.imwrite(str(tmp_path / "b.png"), noise((8, 9), "uint8"))
-    colour, grey = scan_file(tmp_path / "a.png", colour=True), scan_file(tmp_path / "b.png")
-    assert (_plane_type(colour), _plane_type(grey)) == ("8 x 9 uint8 in colours", "8 x 9 uint8")
-    assert _stack_type(colour) == "8 x 9 uint8 in colours of T=1 Z=1 C=3"
-    assert _stack_type(grey) == "8 x 9 uint8 of T=1 Z=1 C=1"
 
 
 def test_pages_of_another_kind_are_named(tmp_path):

@@ -1,21 +1,24 @@
 """Kernels bound without a device: NumPy in CuPy's place, and launches that run the kernels' own source on the host."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 
 from tests.kernels.host_device import run_kernel
+from xcorr_app.gpu.resample import run, warping
 from xcorr_app.gpu.runtime import binder
 from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil import reuse_run, separable_run
+from xcorr_app.registration.moving import device_moving
 
 
 def forget():
-    """Forget what was bound, for this stand-in or another."""
-    binder._bound.cache_clear()
-    binder.null_pointer.cache_clear()
+    """Forget what was bound or prepared, for this stand-in or another."""
+    caches = (binder._bound, binder.null_pointer, run._prepared, warping._prepared)
+    for each in (*caches, reuse_run._bound_parts, separable_run._bound_parts):
+        each.cache_clear()
 
 
 def bind_to_host(monkeypatch, folder, names):
@@ -45,3 +48,15 @@ def bind_to_host(monkeypatch, folder, names):
 def _null(number):
     assert int(number) == 0
     return SimpleNamespace(ctypes=SimpleNamespace(data=0))
+
+
+def numpy_as_device(monkeypatch, folder):
+    """Let NumPy stand for a device until the test ends; returns the list that names of kernels are added to."""
+    names = []
+    bind_to_host(monkeypatch, folder, names)
+    monkeypatch.setattr(run, "address_of", lambda array: array.ctypes.data)
+    monkeypatch.setattr(reuse_run, "_address", lambda images: images.ctypes.data // 16 * 16)
+    for caller in (run, device_moving, warping, reuse_run, separable_run):
+        monkeypatch.setattr(caller, "current_device", lambda: 0)
+        monkeypatch.setattr(caller, "device_limits", lambda _: DeviceLimits())
+    return names

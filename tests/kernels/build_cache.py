@@ -5,8 +5,6 @@ digest of its name and content, so that one that was cut, altered or put under a
 is renamed into place, so that whoever looks sees all of it or nothing.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

@@ -4,8 +4,6 @@ Of a test of more than `_FEW` cases the first runs on the host, a fortieth of th
 value of a parameter that has at most `_SHOWN`; ``make kernel-test`` runs them all.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -13,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests import share
+from tests.kernels.binding import forget, numpy_as_device
 from tests.kernels.host_device import guards_are_whole
 from tests.kernels.in_the_place_of_cupy import HostArrays, run_on_host
-from tests.kernels.resample_host import forget, numpy_as_device
 
 _FEW, _SHOWN = 1, 2
 FOLDER = Path(__file__).parent

@@ -1,7 +1,5 @@
 """Planes and their peaks by definition, in float64, shift by shift: what every kernel is compared with."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

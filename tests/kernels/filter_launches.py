@@ -1,7 +1,5 @@
 """Launches of filters, banks, channel mixing and moving that ship, as the launchers make them."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

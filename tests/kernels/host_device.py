@@ -1,7 +1,5 @@
 """Runs the kernels' own source on the host through the shim; what the device's launcher does, without a device."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import functools

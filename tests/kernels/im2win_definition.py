@@ -1,7 +1,5 @@
 """Im2win by its definition in float64, and its kernels' own source run on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.kernels.binding import bind_to_host

@@ -1,7 +1,5 @@
 """What calls kernels, run on the host: NumPy takes CuPy's place and the shim that of the device."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

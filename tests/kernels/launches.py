@@ -1,7 +1,5 @@
 """Every launch that ships, as the launchers make it: what must compile everywhere, and what for one architecture."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

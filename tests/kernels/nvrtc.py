@@ -1,7 +1,5 @@
 """NVIDIA's run-time compiler without a device: the library that CuPy calls, here through ctypes."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import importlib.metadata

@@ -1,10 +1,9 @@
 """Pointwise convolution by its definition in float64, random problems, and the kernels' own source run on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.pixels import pixels
 from xcorr_app.gpu.pointwise.blocking import pointwise_argument, stored_matrix
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.mix import mixing_argument, sums_in_double
@@ -16,11 +15,7 @@ COUNTERS = 256
 
 def random_stack(shape, dtype, seed=1):
     """Noise over the whole range of an integer type, or around zero."""
-    rng = np.random.default_rng(seed)
-    if np.dtype(dtype).kind == "f":
-        return rng.normal(0, 100, shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return pixels(np.random.default_rng(seed), shape, dtype)
 
 
 def random_matrix(filters, channels, seed=2):

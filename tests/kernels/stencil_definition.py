@@ -1,7 +1,5 @@
 """Filters by definition, `scipy.ndimage` in float64, and what may differ; passes on a device and on the host."""
 
-from __future__ import annotations
-
 import math
 import sys
 from functools import partial

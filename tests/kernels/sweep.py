@@ -1,7 +1,5 @@
 """Launches for every combination of values."""
 
-from __future__ import annotations
-
 import itertools
 
 from xcorr_app.errors import ArgumentError

@@ -1,7 +1,5 @@
 """Kernels that take the place of array operations, run on the host and on a device: they say what those say."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 
 import numpy as np
@@ -93,19 +91,6 @@ def test_sums_of_rows_and_mean_products(kernels_of, rng, shape, period, dtype):
     expected = np.stack([exact.sum(axis=2), (exact * exact).sum(axis=2)], axis=2)
     np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(products, _mean_products(exact, period), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(("shape", "period"), [((41, 67), 4), ((9, 301), 4), ((6, 4), 1), ((3, 700), 8)])
-@pytest.mark.parametrize("dtype", ["float32", "uint16"])
-def test_sums_of_some_rows(host_builds, rng, shape, period, dtype):
-    images = stored(1000 + 90 * rng.normal(size=(3, *shape)), dtype)
-    rows = images[:, ::period].astype(np.float64)
-    sums = guarded(np.full((3, rows.shape[1], 2), np.nan))
-    launch = row_sums.row_sums_launch(3 * rows.shape[1], dtype)
-    run_kernel(host_builds, launch, (guarded(images), sums), (*shape, period))
-    assert guards_are_whole(sums)
-    expected = np.stack([rows.sum(axis=2), (rows * rows).sum(axis=2)], axis=2)
-    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50), (387, 41), (512, 500)])

@@ -4,8 +4,6 @@ The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 i
 (``make compile-test``); otherwise one instantiation of each kernel, for one of the architectures.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests import share

@@ -1,17 +1,18 @@
-"""Every correlation kernel's own source, run on the host in lock-step, against the definition in float64."""
-
-from __future__ import annotations
+"""The correlation and peak kernels' own source, run on the host in lock-step, against the definition in float64."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 
-from tests.kernels.correlation_definition import planes_by_definition
-from tests.kernels.host_device import correlate_on_host
+from tests.kernels.correlation_definition import pairs_with_a_peak, planes_by_definition, records_by_definition
+from tests.kernels.host_device import correlate_on_host, guarded, guards_are_whole, run_kernel
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
+from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
@@ -118,3 +119,141 @@ def test_rows_distributed(host_builds, variant, tuning, rows, problem):
     lefts, rights = integers(problem)
     planes = correlate_on_host(host_builds, lefts, rights, problem, variant, tuning={**tuning, **rows})
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+DEVICE = DeviceLimits()
+LEAST = 12  # smaller overlaps score one at many shifts
+SEARCHES = {
+    "one element": Problem((1, 1), (1, 1), (0, 0), (1, 1)),
+    "window inside": Problem((31, 33), (32, 40), (-4, -6), (9, 11), lefts=2, rights=2),
+    "window beyond the matrices": Problem((9, 7), (6, 8), (-12, -10), (24, 22)),
+    "one-to-many": Problem((40, 41), (37, 41), (-5, -5), (11, 11), rights=3, rights_per_left=3),
+    "n-to-m": Problem((12, 13), (14, 11), (-3, -2), (7, 8), lefts=2, rights=2, rights_per_left=2),
+}
+
+
+def tables_on_host(folder, images, row_edges, column_edges, *, small=True, longest=8):
+    """Tables of rectangle sums by the kernel for small matrices or the one for any; outputs poisoned before."""
+    count, height, width = images.shape
+    bands, cells = row_edges.size - 1, column_edges.size - 1
+    edge_of_column = np.full(width + 1, -1, np.int32)
+    edge_of_column[column_edges] = np.arange(column_edges.size)
+    tables = guarded(np.full((count, bands + 1, cells + 1, 2), np.nan))
+    if small:
+        launch = small_table_launch(str(images.dtype), count)
+        arrays, numbers = (guarded(images), row_edges, edge_of_column, tables), (height, width, bands, cells)
+        run_kernel(folder, launch, arrays, numbers)
+        assert guards_are_whole(tables)
+        return tables
+    strips = Strips.of(row_edges, longest)
+    bands = strips.edge_of_band.size
+    launch = summed_area_launch(str(images.dtype), count, width, strips.rows.shape[0])
+    of_cells, arrived = guarded(np.full((count, bands, cells, 2), np.nan)), np.zeros(count, np.int32)
+    arrays = (guarded(images), edge_of_column, strips.rows, strips.edge_of_band, of_cells, arrived, tables)
+    run_kernel(folder, launch, arrays, (height, width, strips.rows.shape[0], bands, row_edges.size, cells))
+    assert guards_are_whole(of_cells)
+    assert guards_are_whole(tables)
+    assert not arrived.any()
+    return tables
+
+
+def records_on_host(folder, lefts, rights, problem, launch, planes=None, *, normalize=True, least=1):
+    """Records of a batch by one of the two kernels that find peaks."""
+    edges = OverlapEdges.of(problem)
+    sides = ((lefts, edges.left_rows, edges.left_columns), (rights, edges.right_rows, edges.right_columns))
+    tables = [tables_on_host(folder, *side) for side in sides]
+    records = guarded(np.full((problem.pairs, RECORD), np.nan))
+    shifts = problem.plane_shape[0] * problem.plane_shape[1]
+    if planes is None:
+        workspace = np.full(problem.pairs * launch.segments * shifts, np.nan, np.float32)
+        sources = [guarded(lefts), guarded(rights), workspace, np.zeros(problem.pairs, np.int32)]
+    else:
+        sources = [guarded(planes)]
+    sizes = [axis.size for side in sides for axis in side[1:]]
+    arrays = (*sources, *tables, edges.rows, edges.columns, records)
+    run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra, *sizes, least))
+    assert guards_are_whole(records)
+    return records
+
+
+def far_from_zero(problem, dtypes, offsets):
+    """Matrices of these types with means far from zero, and the sums of their centred products."""
+    matrices, centred = [], []
+    for values, dtype, offset in zip(pairs_with_a_peak(problem, seed=21), dtypes, offsets, strict=True):
+        values = (values + offset).astype(dtype) if dtype == "float32" else np.rint(values * 40 + offset).astype(dtype)
+        centres = np.float32(values.mean(axis=(1, 2), keepdims=True, dtype=np.float64))
+        matrices.append(values)
+        centred.append(values.astype(np.float64) - (centres if dtype == "float32" else np.rint(centres)))
+    planes = planes_by_definition(*centred, problem).astype(np.float32)
+    return *matrices, planes, tuple(dtype != "float32" for dtype in dtypes)
+
+
+def assert_same(records, expected):
+    np.testing.assert_array_equal(records[:, :2], expected[:, :2])
+    largest = max(1.0, np.nanmax(np.abs(expected[:, 2]), initial=0))
+    np.testing.assert_allclose(records[:, 2:], expected[:, 2:], rtol=2e-6, atol=2e-6 * largest)
+
+
+def assert_sums_of_all_rectangles(tables, images, row_edges, column_edges):
+    for i, bottom in enumerate(row_edges):
+        for j, last in enumerate(column_edges):
+            part = images[:, :bottom, :last].astype(np.float64)
+            np.testing.assert_array_equal(tables[:, i, j, 0], part.sum(axis=(1, 2)))
+            np.testing.assert_array_equal(tables[:, i, j, 1], (part * part).sum(axis=(1, 2)))
+
+
+def whole_numbers(shape, dtype):
+    low, high = (-200, 200) if dtype.startswith("float") else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    return np.random.default_rng(2).integers(low, high, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("dtype", [*INPUT_TYPES, "float64"])
+@pytest.mark.parametrize("window", [((-3, -9), (9, 30)), ((-1, -90), (2, 170))])
+def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, small):
+    problem = Problem((70, 1203), (70, 1203), *window)
+    images = whole_numbers((2, 70, 1203), dtype)
+    edges = OverlapEdges.of(problem)
+    tables = tables_on_host(host_builds, images, edges.right_rows, edges.right_columns, small=small)
+    assert_sums_of_all_rectangles(tables, images, edges.right_rows, edges.right_columns)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_fused_launch_equals_the_definition(host_builds, name, normalize):
+    problem = SEARCHES[name]
+    lefts, rights = pairs_with_a_peak(problem)
+    for segments in (1, 3):
+        types = {"left_type": "float32", "right_type": "float32"}
+        launch = peak_launch(problem, normalize=normalize, device=DEVICE, tuning={"SEGMENTS": segments}, **types)
+        assert launch is not None
+        records = records_on_host(host_builds, lefts, rights, problem, launch, normalize=normalize, least=LEAST)
+        assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "uint16"), ("uint16", "int16")])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_scores_from_centred_sums_equal_the_definition(host_builds, name, dtypes):
+    problem = SEARCHES[name]
+    lefts, rights, planes, centred = far_from_zero(problem, dtypes, (1000, 3000))
+    launch = plane_peak_launch(problem, normalize=True, device=DEVICE, centred=centred)
+    records = records_on_host(host_builds, lefts, rights, problem, launch, planes, least=LEAST)
+    assert_same(records, records_by_definition(lefts, rights, problem, True, LEAST))
+
+
+def test_a_constant_matrix_has_no_peak(host_builds):
+    problem = Problem((9, 9), (9, 9), (-2, -2), (5, 5))
+    lefts, rights = np.ones((1, 9, 9), np.float32), pairs_with_a_peak(problem)[1]
+    launch = peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=DEVICE)
+    records = records_on_host(host_builds, lefts, rights, problem, launch)
+    assert_same(records, np.concatenate([[0, 0, np.nan, -np.inf], np.full(25, np.nan)])[None])
+
+
+def test_of_equal_values_the_first_is_the_peak(host_builds):
+    problem = Problem((8, 40), (8, 40), (-3, -20), (7, 41))
+    plane = np.zeros((1, 7, 41), np.float32)
+    plane[0, 3, [4, 30]] = plane[0, 5, 12] = 2
+    launch = plane_peak_launch(problem, normalize=False, device=DEVICE)
+    ones = np.ones((1, 8, 40), np.float32)
+    record = records_on_host(host_builds, ones, ones, problem, launch, plane, normalize=False)[0]
+    assert record[:4].tolist() == [3, 4, 2, 2]

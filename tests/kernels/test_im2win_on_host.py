@@ -1,7 +1,5 @@
 """Im2win's kernels and those of banks, run on the host in lock-step, against the definition in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -158,18 +156,19 @@ def test_parts_make_the_whole(started, form, images_at_once, parts):
     assert started == ["im2win_filters", *KERNELS[form] * parts]
 
 
-def test_what_does_not_belong_together_is_refused(started):
-    images, filters = integers(PROBLEM)
-    with pytest.raises(ShapeError, match="as many channels"):
-        im2win_run.im2win_on_device(images, filters[:, :1])
-    with pytest.raises(ShapeError, match="as many channels"):
-        im2win_run.im2win_on_device(images[0], filters)
-    with pytest.raises(DataTypeError, match="float32"):
-        im2win_run.im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="auto, im2win, im2win-basic, implicit-basic, implicit"):
-        im2win_run.im2win_on_device(images, filters, form="fast")
-    with pytest.raises(ShapeError, match="out must be"):
-        im2win_run.im2win_on_device(images, filters, out=np.empty((7, 5, 7, 11), "float32")[..., ::-1])
+@pytest.mark.parametrize(
+    ("change", "options", "error", "words"),
+    [
+        (lambda images, filters: (images, filters[:, :1]), {}, ShapeError, "as many channels"),
+        (lambda images, filters: (images[0], filters), {}, ShapeError, "as many channels"),
+        (lambda images, filters: (images.astype("float64"), filters), {}, DataTypeError, "float32"),
+        (lambda *both: both, {"form": "fast"}, ArgumentError, "auto, im2win, im2win-basic, implicit-basic, implicit"),
+        (lambda *both: both, {"out": np.empty((7, 5, 7, 11), "f")[..., ::-1]}, ShapeError, "out must be"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(started, change, options, error, words):
+    with pytest.raises(error, match=words):
+        im2win_run.im2win_on_device(*change(*integers(PROBLEM)), **options)
     assert not started
 
 

@@ -1,9 +1,8 @@
 """Kernels are compiled once, then taken from disk, unless what lies there is not what was written; no device needed."""
 
-from __future__ import annotations
-
 import gzip
 import json
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -176,34 +175,23 @@ def test_another_compiler_device_or_define_is_another_kernel(folder, monkeypatch
         assert len(list(folder.iterdir())) == number
 
 
-def halve(file, other):
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+DAMAGES = {
+    "halved": lambda whole, other: whole[: len(whole) // 2],
+    "scrambled": lambda whole, other: bytes(byte ^ 0x5A for byte in whole),
+    "one byte changed": lambda whole, other: whole[:-1] + b"?",
+    "empty": lambda whole, other: b"",
+    "swapped": lambda whole, other: other,
+}
 
 
-def scramble(file, other):
-    file.write_bytes(bytes(byte ^ 0x5A for byte in file.read_bytes()))
-
-
-def change_one_byte(file, other):
-    file.write_bytes(file.read_bytes()[:-1] + b"?")
-
-
-def empty(file, other):
-    file.write_bytes(b"")
-
-
-def swap(file, other):
-    file.write_bytes(other.read_bytes())
-
-
-@pytest.mark.parametrize("damage", [halve, scramble, change_one_byte, empty, swap])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_compiled_anew_and_mended(folder, monkeypatch, damage):
     first_use(monkeypatch, WARPS=2)
     (other,) = folder.iterdir()
     first_use(monkeypatch)
     (file,) = set(folder.iterdir()) - {other}
     whole = file.read_bytes()
-    damage(file, other)
+    file.write_bytes(DAMAGES[damage](whole, other.read_bytes()))
     assert len(first_use(monkeypatch).compiled) == 1
     assert file.read_bytes() == whole
     assert len(first_use(monkeypatch).compiled) == 0
@@ -218,21 +206,11 @@ def test_a_folder_that_cannot_be_made_is_passed_by(folder, monkeypatch, place):
 
 
 def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
-    class FullDisk:
-        def __init__(self, number, mode):
-            compiling_os.close(number)
+    def full(number, mode):
+        os.close(number)
+        raise OSError(28, "No space left on device")
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return False
-
-        def write(self, content):
-            raise OSError(28, "No space left on device")
-
-    compiling_os = kernel_cache.os
-    monkeypatch.setattr(kernel_cache.os, "fdopen", FullDisk)
+    monkeypatch.setattr(kernel_cache.os, "fdopen", full)
     assert len(first_use(monkeypatch).compiled) == 1
     assert list(folder.iterdir()) == []
 

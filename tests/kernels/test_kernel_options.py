@@ -1,7 +1,5 @@
 """Options and tables of kernels: what they turn into, complete, true to the sources; what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -21,27 +19,6 @@ from xcorr_app.gpu.stencil.kernels import FilterTask
 from xcorr_app.gpu.stencil.problem import FilterProblem
 
 DISTRIBUTED = "warp-shuffle-distributed"
-
-EXTREMES = [
-    KernelOptions(DISTRIBUTED, distribution="none"),
-    KernelOptions(DISTRIBUTED, distribution="rectangle", rows_per_worker=1),
-    KernelOptions(DISTRIBUTED, distribution="triangle", rows_per_worker=65536),
-    KernelOptions("multi-right", rights=1),
-    KernelOptions("multi-right", rights=8),
-    KernelOptions("multi-left-right", lefts=1, rights=4),
-    KernelOptions("multi-left-right", lefts=4, rights=1),
-    KernelOptions("multi-row", shifts=8, left_rows=8),
-    KernelOptions("multi-row", shifts=1, left_rows=1),
-    KernelOptions("multi-row", "triangle", 1, shifts=8, left_rows=8, phases=True, warps=8),
-    KernelOptions("multi-right", "rectangle", 65536, rights=8, warps=16),
-    KernelOptions("multi-left-right", "triangle", lefts=4, rights=4, warps=8),
-    KernelOptions("combined-shuffle", lefts=4, rights=4, shifts=4, left_rows=4, phases=True, warps=8),
-    KernelOptions("combined-shuffle", "triangle", 2, lefts=1, rights=1, shifts=1, left_rows=1),
-    KernelOptions("overlap-wise", threads=1024),
-    KernelOptions("shift-per-warp", shifts_per_block=16),
-    KernelOptions("warp-shuffle", warps=16),
-    KernelOptions(DISTRIBUTED, warps=16),
-]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +41,6 @@ def test_options_become_macros(options, macros):
     if options.variant != "auto":
         launch = KERNELS[options.variant].launch(Problem.full_plane((9, 9), (9, 9)), tuning=options.tuning())
         assert macros.items() <= launch.defines.items()
-
-
-def test_what_asks_for_nothing():
-    assert KernelOptions().asks_nothing
-    assert not KernelOptions("combined").asks_nothing
-    assert not any(options.asks_nothing for options in EXTREMES)
-    assert not KernelOptions(precision="fp16x2").asks_nothing
 
 
 def test_the_engine_that_has_what_is_asked_for():

@@ -1,13 +1,11 @@
 """The kernel of exact neighbourhoods of peaks, its own source run on the host, against the definition in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from tests.kernels.correlation_definition import pairs_with_a_peak, scores_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from tests.kernels.test_peaks_on_host import tables_on_host
+from tests.kernels.test_correlation_on_host import tables_on_host
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges

@@ -1,7 +1,5 @@
 """The kernels of channel mixing, their own source run on the host, against the definition in float64."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

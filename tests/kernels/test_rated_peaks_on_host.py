@@ -1,7 +1,5 @@
 """Kernels that say all of frames by their peaks, run on the host, against array operations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -10,7 +8,7 @@ from tests.correlation import plain
 from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from tests.kernels.test_peaks_on_host import tables_on_host
+from tests.kernels.test_correlation_on_host import tables_on_host
 from xcorr_app.correlation import peaks
 from xcorr_app.correlation.normalize import ZNCC, min_overlap_pixels
 from xcorr_app.correlation.peaks import find_peaks

@@ -1,7 +1,5 @@
 """Kernels that move and warp frames, their own source run on the host, and what calls them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -224,7 +222,7 @@ def test_device_and_cpu_agree(device, dtype, outside, order):
     frames = stack((len(SHIFTS), 19, 26), dtype)
     mode = {"mode": "nearest"} if outside is None else {"cval": outside}
     expected, clipped = shift_frames(frames, SHIFTS, order=order, workers=1, **mode)
-    found, count = move_on_device(frames, SHIFTS, order, outside, None, counts=True)
+    found, count = move_on_device(frames, SHIFTS, order, outside, counts=True)
     assert device
     assert found.dtype == frames.dtype
     if frames.dtype.kind == "f":
@@ -247,7 +245,7 @@ def test_fourier_in_parts_equals_the_definition(device, monkeypatch, outside, dt
         frames = stack((len(SHIFTS), *shape), dtype)
         itemsize = 8 if dtype in ("int32", "uint32", "float64") else 4
         monkeypatch.setattr(device_moving, "FOURIER_BYTES", 3 * 16 * itemsize * shape[0] * shape[1])
-        found, clipped = move_on_device(frames, SHIFTS, "fourier", outside, None, counts=True)
+        found, clipped = move_on_device(frames, SHIFTS, "fourier", outside, counts=True)
         mode, cval = ("nearest", 0) if outside is None else ("constant", outside)
         sure = perhaps = 0
         for moved, frame, shift in zip(found, frames, SHIFTS, strict=True):

@@ -1,7 +1,5 @@
 """The runtime without a device: which there is, scratch arrays, one ladder where memory runs out."""
 
-from __future__ import annotations
-
 import builtins
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """The plug-in: its manifest, its reader and what its buttons do."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from pathlib import Path

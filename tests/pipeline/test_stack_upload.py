@@ -25,14 +25,17 @@ SHAPE = (50, 20, 24)
 
 
 class Carrier:
-    """`fails` uploads are refused; none is done before `gate` opens."""
+    """`fails` uploads are refused, and memory for the arrays of the numbers `refused`."""
 
-    def __init__(self, fails=0):
-        self.fails, self.sent, self.gate = fails, 0, threading.Event()
-        self.gate.set()
+    def __init__(self, fails=0, refused=()):
+        self.fails, self.refused, self.sent, self.made = fails, list(refused), 0, 0
         self._own = threading.local()
 
     def room(self, shape, dtype):
+        if self.made in self.refused:
+            self.refused.remove(self.made)
+            raise DeviceMemoryError
+        self.made += 1
         return np.full(shape, 99, dtype)
 
     def own_buffer(self, shape, dtype):
@@ -42,7 +45,6 @@ class Carrier:
         return self._own.buffer[:size].view(dtype).reshape(shape)
 
     def send(self, host, there):
-        assert self.gate.wait(30)
         if self.fails:
             self.fails -= 1
             raise MemoryError
@@ -58,12 +60,27 @@ def readers(monkeypatch):
         yield pool
 
 
-@pytest.fixture
-def stack(tmp_path):
+@pytest.fixture(params=[0, 1 << 30], ids=["read again", "held"])
+def stack(request, tmp_path):
     data = noise(SHAPE)
     write_plain(tmp_path / "a.tif", data)
-    source = HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(0))
-    return data, frames_along(source, "T", 0, np)
+    with HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(request.param)) as source:
+        yield data, frames_along(source, "T", 0, np)
+
+
+@pytest.fixture(params=[True, False], ids=["pinned", "pageable"])
+def uploader(request, monkeypatch):
+    """That of a device; what it says of memory that is not pinned is said once."""
+    import cupy
+
+    def refuse(_size):
+        raise cupy.cuda.runtime.CUDARuntimeError(2)
+
+    if not request.param:
+        monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", refuse)
+    uploader = Uploader()
+    yield uploader
+    assert uploader.notes == ([] if request.param else [NOTE])
 
 
 def test_frames_are_those_of_the_file_and_are_read_once(stack, readers):
@@ -116,18 +133,9 @@ def test_frames_that_cannot_be_read_are_named_and_zero(tmp_path, readers):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("pinned", [True, False])
-def test_on_a_device(stack, monkeypatch, pinned):
-    import cupy
-
-    def refuse(_size):
-        raise cupy.cuda.runtime.CUDARuntimeError(2)
-
-    if not pinned:
-        monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", refuse)
+def test_on_a_device(cupy, stack, monkeypatch, uploader):
     monkeypatch.setattr(stack_upload, "_BYTES_A_PART", 3 * 20 * 24 * 2)
     data, host = stack
-    uploader = Uploader()
     with ThreadPoolExecutor(3, initializer=uploader.use) as readers:
         for _ in range(20):
             # Memory goes back and forth between work and uploads.
@@ -136,31 +144,6 @@ def test_on_a_device(stack, monkeypatch, pinned):
                 assert isinstance(found, cupy.ndarray)
                 sums = [cupy.asnumpy((found[i].astype(cupy.float64) ** 2).sum()) for i in range(50)]
             np.testing.assert_array_equal(sums, (data.astype(float) ** 2).sum(axis=(1, 2)))
-    assert uploader.notes == ([] if pinned else [NOTE])
-
-
-class Room(Carrier):
-    """`fails` is how often memory is refused once `after` arrays were made."""
-
-    def __init__(self, after=None, refused=0):
-        super().__init__()
-        self.made, self._after, self._refused = 0, after, refused
-
-    def room(self, shape, dtype):
-        if self._after is not None and self.made >= self._after and self._refused:
-            self._refused -= 1
-            raise DeviceMemoryError
-        self.made += 1
-        return super().room(shape, dtype)
-
-
-@pytest.fixture(params=[0, 1 << 30], ids=["read again", "held"])
-def frames_of_noise(request, tmp_path):
-    data = noise((50, 20, 24))
-    write_plain(tmp_path / "a.tif", data)
-    source = HeldSource(discover(tmp_path / "a.tif").series[0].open(), MemoryBudget(request.param))
-    with source:
-        yield data, frames_along(source, "T", 0, np)
 
 
 @contextmanager
@@ -172,9 +155,9 @@ def frames_on(host, carrier, **more):
         yield frames
 
 
-def test_ranges_in_order_are_brought_ahead_and_are_the_frames(frames_of_noise):
-    data, host = frames_of_noise
-    carrier = Room()
+def test_ranges_in_order_are_brought_ahead_and_are_the_frames(stack):
+    data, host = stack
+    carrier = Carrier()
     with frames_on(host, carrier) as frames:
         for _ in range(3):
             for start in range(0, 50, 16):
@@ -187,11 +170,11 @@ def test_ranges_in_order_are_brought_ahead_and_are_the_frames(frames_of_noise):
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
-def test_memory_that_runs_out_is_told_to_who_asks_and_the_next_may_work(frames_of_noise, after):
+def test_memory_that_runs_out_is_told_to_who_asks_and_the_next_may_work(stack, after):
     """For a range that is brought ahead, it is asked for once more when that is wanted."""
-    data, host = frames_of_noise
+    data, host = stack
     failed = 0
-    with frames_on(host, Room(after, refused=1)) as frames:
+    with frames_on(host, Carrier(refused=[after])) as frames:
         for start, stop in ((0, 8), (8, 30), (30, 50)):
             try:
                 chunk = frames.read(start, stop)
@@ -202,43 +185,23 @@ def test_memory_that_runs_out_is_told_to_who_asks_and_the_next_may_work(frames_o
     assert failed == (after != 1)
 
 
-def test_what_was_brought_ahead_and_is_not_asked_for_is_given_up(frames_of_noise):
-    data, host = frames_of_noise
-    with frames_on(host, Room()) as frames:
+def test_what_was_brought_ahead_and_is_not_asked_for_is_given_up(stack):
+    data, host = stack
+    with frames_on(host, Carrier()) as frames:
         for start in (0, 30, 4, 20, 0, 12):
             np.testing.assert_array_equal(frames.read(start, start + 8).frames, data[start : start + 8])
     assert frames._coming is None  # nor is memory held once it is closed
 
 
 @pytest.mark.gpu
-def test_ranges_on_a_device(frames_of_noise):
-    import cupy
-
-    data, host = frames_of_noise
-    uploader = Uploader()
+def test_ranges_on_a_device(cupy, stack, uploader):
+    data, host = stack
     with frames_on(host, uploader) as frames:
         for _ in range(2):
             for start in range(0, 50, 16):
                 found = frames.read(start, min(start + 16, 50)).frames
                 assert isinstance(found, cupy.ndarray)
                 np.testing.assert_array_equal(found.get(), data[start : start + 16])
-    assert uploader.notes == []
-
-
-@pytest.mark.gpu
-def test_without_pinned_memory_it_is_said_once(frames_of_noise, monkeypatch):
-    import cupy
-
-    def refuse(_size):
-        raise cupy.cuda.runtime.CUDARuntimeError(2)
-
-    monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", refuse)
-    data, host = frames_of_noise
-    uploader = Uploader()
-    with frames_on(host, uploader) as frames:
-        for start in range(0, 48, 8):
-            np.testing.assert_array_equal(frames.read(start, start + 8).frames.get(), data[start : start + 8])
-    assert uploader.notes == [NOTE]
 
 
 @pytest.mark.parametrize(

@@ -49,16 +49,13 @@ def test_a_record_is_used_while_all_holds(out):
 
 
 @pytest.mark.parametrize("name", ["a.tif", "shifts.csv"])
-def test_an_output_of_the_same_size_with_other_bytes_is_noticed(out, name):
+def test_an_output_of_the_same_size_with_other_bytes_or_that_is_missing_is_noticed(out, name):
     path = out / "a" / name
     content = bytearray(path.read_bytes())
     content[-2] ^= 1
     path.write_bytes(content)
     assert State(out).load("a", "mark") is None
-
-
-def test_a_missing_output_is_noticed(out):
-    (out / "a" / "a.tif").unlink()
+    path.unlink()
     assert State(out).load("a", "mark") is None
 
 

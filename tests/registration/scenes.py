@@ -1,8 +1,7 @@
 """Scenes whose displacement is exact: band-limited, made by Fourier synthesis, cropped from a larger canvas."""
 
-from __future__ import annotations
-
 import numpy as np
+from scipy.ndimage import gaussian_filter
 
 from xcorr_app.registration.reference.reference_names import REFERENCES
 from xcorr_app.registration.stack.frames import Chunk
@@ -14,11 +13,11 @@ MARGIN = 40
 """Canvas around the view, so that what leaves on one side does not come back on the other."""
 
 
-def drifting(displacements, shape=(64, 72), width=0.05, seed=1, contrast=1.0, offset=0.0):
+def drifting(displacements, shape=(64, 72), width=0.05, seed=1, contrast=1.0, offset=0.0, *, noisy=0.0, noise_seed=2):
     """Views (T, Y, X) of one random scene displaced by (T, 2) pixels; the shift to add to frame t is minus that.
 
     `width` is the deviation of the scene's Gaussian spectrum in cycles per pixel; nothing exceeds 0.25. The scene has
-    zero mean and deviation `contrast` over the canvas, then `offset` is added.
+    zero mean and deviation `contrast` over the canvas, then `offset` is added, and noise of deviation `noisy`.
     """
     size = [n + 2 * MARGIN for n in shape]
     fy, fx = np.fft.fftfreq(size[0])[:, None], np.fft.fftfreq(size[1])[None, :]
@@ -30,7 +29,14 @@ def drifting(displacements, shape=(64, 72), width=0.05, seed=1, contrast=1.0, of
     for dy, dx in np.asarray(displacements, dtype=float):
         whole = np.fft.ifft2(spectrum * np.exp(-2j * np.pi * (fy * dy + fx * dx))).real
         views.append(whole[MARGIN : MARGIN + shape[0], MARGIN : MARGIN + shape[1]])
-    return offset + contrast * np.stack(views) / deviation
+    clean = offset + contrast * np.stack(views) / deviation
+    return clean + noise(clean, noisy, noise_seed) if noisy else clean
+
+
+def texture(shape, seed, width, mode="reflect"):
+    """Smoothed noise of unit deviation; of a number, or of a generator as it stands."""
+    image = gaussian_filter(np.random.default_rng(seed).normal(size=shape), width, mode=mode)
+    return image / image.std()
 
 
 def particles(displacements, shape, seed):

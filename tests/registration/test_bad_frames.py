@@ -1,7 +1,5 @@
 """Frames that cannot be measured, or only in part: counted, named, and harmless to the others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -188,8 +186,7 @@ def test_a_doubtful_step_makes_all_later_sums_doubtful():
 def test_torn_frames_are_inconsistent(reference):
     """From a row on they show what the frame before did."""
     drift = walk(3, 22, 1.8)
-    clean = drifting(drift, (151, 162), width=0.06)
-    stack = clean + noise(clean, 0.2)
+    stack = drifting(drift, (151, 162), width=0.06, noisy=0.2)
     for torn, row in ((6, 60), (15, 75)):
         stack[torn, row:] = stack[torn - 1, row:]
     result = estimate_shifts(stack, reference, 30)
@@ -198,8 +195,7 @@ def test_torn_frames_are_inconsistent(reference):
 
 
 def test_what_may_have_become_of_frames_without_a_sure_peak_is_named():
-    clean = drifting(np.linspace(0, 6, 14)[:, None] * np.array([1, -1]), (151, 162), width=0.06)
-    stack = clean + noise(clean, 0.3)
+    stack = drifting(np.linspace(0, 6, 14)[:, None] * np.array([1, -1]), (151, 162), width=0.06, noisy=0.3)
     assert estimate_shifts(stack, "first", 20).notes == ()
     stack[8:] = noise(stack[8:], 1, 9)
     result = estimate_shifts(stack, "first", 20)

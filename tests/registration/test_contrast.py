@@ -1,7 +1,5 @@
 """Local contrast: what it computes, and that it finds what stands still."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Errors that neighbouring tiles share: none where tiles are independent, the true variance where they are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Frames of every size, crops of pictures, edges that were filled."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 

@@ -1,13 +1,10 @@
 """Words about a frame's shift, and the noise estimate behind one of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
-from xcorr_app.registration import quality
 from xcorr_app.registration.quality import doubtful_below, is_trusted, score_by_chance, signal_fraction
 
 
@@ -38,12 +35,6 @@ def test_least_score_follows_what_noise_allows_but_not_below_chance():
     chance = doubtful_below(0.85, 0 * one, one, score_by_chance(64 * 64 * one, window))[0]
     assert 5 / 64 < chance < 8 / 64
     assert doubtful_below(0.85, 0 * one, one, score_by_chance(16 * 16 * one, window))[0] == pytest.approx(4 * chance)
-
-
-def test_trust():
-    assert all(map(is_trusted, [(), (quality.NON_FINITE,), (quality.LOW_SCORE,)]))
-    doubtful = "edge", "uncertain", "ambiguous", "disagrees", "inherited", "flat", "unreadable"
-    assert not any(is_trusted(("non-finite", word)) for word in doubtful)
 
 
 def test_scores_are_in_range_for_scenes_of_any_kind(rng):

@@ -1,7 +1,5 @@
 """Real stacks whose shifts are known, with default options."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tifffile

@@ -1,7 +1,5 @@
 """Something large crosses the scene: which of the two motions is the scene's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,16 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 import xcorr_app as xc
-from tests.registration.scenes import drifting, rms
+from tests.registration.scenes import drifting, rms, texture
 from xcorr_app.registration import shading
-
-
-def texture(rng, shape, width):
-    image = ndimage.gaussian_filter(rng.normal(size=shape), width, mode="wrap")
-    return image / image.std()
 
 
 def seen(scene, places, shape):
@@ -28,7 +22,7 @@ def radius(shape):
 def test_a_faint_scene_under_vignetting():
     rng = np.random.default_rng(31)
     shape, places = (147, 163), rng.integers(0, 12, (14, 2))
-    frames, truth = seen(texture(rng, (160, 176), 2.5), places, shape)
+    frames, truth = seen(texture((160, 176), rng, 2.5, "wrap"), places, shape)
     light = 20000 * np.cos(0.8 * radius(shape)) ** 4
     stack = rng.poisson(light * (1 + 0.01 * frames)).astype(np.uint16)
     plain = xc.estimate_shifts(stack, contrast="none", max_shift=20)
@@ -42,7 +36,7 @@ def test_a_faint_scene_under_vignetting():
 def test_a_camera_with_shading_and_a_pattern_of_its_pixels():
     rng = np.random.default_rng(32)
     shape, places = (141, 157), rng.integers(0, 10, (20, 2))
-    frames, truth = seen(texture(rng, (151, 167), 4), places, shape)
+    frames, truth = seen(texture((151, 167), rng, 4, "wrap"), places, shape)
     still = 70 * radius(shape) ** 2 + 6 * rng.normal(size=shape)
     stack = (8000 + 12 * frames + still + 4 * rng.normal(size=frames.shape)).round().astype(np.uint16)
     found = xc.estimate_shifts(stack, max_shift=16)
@@ -65,7 +59,7 @@ def test_a_smooth_thing_that_moves_is_the_scene():
     shape, places = (121, 133), rng.integers(0, 14, (9, 2))
     y, x = np.mgrid[:135, :147]
     blob = 300 * np.exp(-(((y - 66) / 40) ** 2 + ((x - 71) / 45) ** 2))
-    frames, truth = seen(blob + texture(rng, (135, 147), 3), places, shape)
+    frames, truth = seen(blob + texture((135, 147), rng, 3, "wrap"), places, shape)
     stack = (1000 + frames + rng.normal(size=frames.shape)).astype(np.float32)
     assert shading._share(shading._binned(stack[:1])[0]) > 0.9
     found = xc.estimate_shifts(stack, max_shift=16)

@@ -1,7 +1,5 @@
 """Small records to build reports from."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

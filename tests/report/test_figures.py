@@ -1,7 +1,5 @@
 """Charts: valid SVG, the right marks, the same bytes, and nothing that upsets them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

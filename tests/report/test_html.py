@@ -1,7 +1,5 @@
 """The report as a page: what it says, that it is valid and fits."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

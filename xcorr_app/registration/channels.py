@@ -52,9 +52,11 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
     )
     first = results[0]
     note = f"Measured on {len(results)} channels ({', '.join(names)}), averaged by their standard errors."
+    placed = np.where(known, mean, shifts[best, frames])
     return replace(
         first,
-        shifts=np.where(known, mean, shifts[best, frames]),
+        shifts=placed,
+        fft_shifts=placed + (first.fft_shifts - first.shifts),
         sigma=np.where(
             known, np.sqrt(1 / np.where(known, total, 1.0)), np.stack([r.sigma for r in results])[best, frames]
         ),
@@ -64,7 +66,6 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
         wrong=_wrong(results, best),
         non_finite=np.stack([result.non_finite for result in results]).max(axis=0),
         flags=flags,
-        difference=first.difference,
         notes=tuple(dict.fromkeys([note, *(note for result in results for note in result.notes)])),
         unreadable={
             t: reason for result in results for t, reason in result.unreadable.items() if not trusted[:, t].any()

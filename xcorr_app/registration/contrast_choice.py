@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
@@ -34,10 +33,6 @@ _BINNED_FROM = 320
 in them."""
 _EVEN = 0.95
 """Evenness of an image above which no part outvotes the others."""
-_AGREE_WITHIN = 0.15
-"""Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
-_MAX_ERROR = 1.0
-"""Pixels that the standard error of two measurements counts as at most, where they are asked whether they agree."""
 _MAX_SIGMA_RATIO = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
 _MAX_SIGMA_RATIO_APART, _APART = 0.8, 1.5
@@ -145,11 +140,3 @@ def by_local_contrast(
         return True
     others = rows & apart & (off * pixels > SAME_PEAK).any(axis=1) & plain.trusted(trial)
     return None if 2 * others.sum() > len(rows) else False
-
-
-def agree(one: ShiftColumns, other: ShiftColumns) -> NDArray[np.bool_]:
-    """(T,) whether two measurements of the same frames found the same shifts, as far as they can know."""
-    error = np.minimum(np.hypot(one.sigma, other.sigma).max(axis=1), _MAX_ERROR)
-    with np.errstate(invalid="ignore"):
-        near: NDArray[np.bool_] = np.abs(one.shifts - other.shifts).max(axis=1) <= _AGREE_WITHIN + 3 * error
-    return near

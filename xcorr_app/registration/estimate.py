@@ -14,7 +14,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import or_on_host
-from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
+from xcorr_app.registration.estimate_masked import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.nuisances import Series, without_nuisances
 from xcorr_app.registration.one_blas_thread import one_blas_thread

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
 from xcorr_app.registration.light.light_field import Light, ReferenceLight
-from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, spread
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread
 from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.pattern.one_layer import Residual
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
@@ -42,9 +42,6 @@ _MAX_REMAINDER = 60.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
 _MAX_BENDING = 2.0
 """Pixels by which light bends a shift at most."""
-_SIGMA_RATIO, _SIGMA_RATIO_OF_REFINED = 1.3, 2.5
-"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased; and where
-pixels that differ counted less before: of light that bends shifts, such errors know little."""
 
 
 def evenly_lit(
@@ -105,17 +102,6 @@ def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: T
     return np.where(near, shifts, lit.shifts)
 
 
-def as_sure(before: ShiftColumns, after: ShiftColumns) -> bool:
-    """Whether shifts of evenly lit frames are as sure, or surer."""
-    error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
-    known = ~np.isnan(error[0] + error[1])
-    if not known.any():
-        return False
-    refined = before.reweighted[1:][known].mean() > 0.5 > after.reweighted[1:][known].mean()
-    limit = _SIGMA_RATIO_OF_REFINED if refined else _SIGMA_RATIO
-    return bool(np.median(error[1][known]) < limit * np.median(error[0][known]))
-
-
 def is_nearer(lit: EvenlyLitFrames, before: ShiftColumns, after: ShiftColumns) -> bool:
     """Whether shifts of evenly lit frames lie no farther than those before from where light was found with them.
 
@@ -132,14 +118,10 @@ def is_nearer(lit: EvenlyLitFrames, before: ShiftColumns, after: ShiftColumns) -
 
 def _known(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[np.intp]:
     """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
-    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    known = near_each_other(measured, shape)
     with np.errstate(invalid="ignore"):
-        known &= ~(measured.false_alarm > MAX_FALSE_ALARM) & ~(measured.peak_ratio < AMBIGUOUS_RATIO)
-    known &= ~measured.on_edge
-    if known.any():
-        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
-        known &= (distance <= np.array(shape) / 4).all(axis=1)
-    return np.flatnonzero(known)
+        by_chance = (measured.false_alarm > MAX_FALSE_ALARM) | (measured.peak_ratio < AMBIGUOUS_RATIO)
+    return known[~by_chance[known]]
 
 
 def _as_they_are(settings: Settings) -> Settings:

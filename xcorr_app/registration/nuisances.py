@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import correlated_errors
-from xcorr_app.registration.contrast_choice import NOTE, agree
 from xcorr_app.registration.light.even_light import EvenlyLitFrames
-from xcorr_app.registration.lighting import as_sure, evenly_lit, is_nearer
+from xcorr_app.registration.lighting import evenly_lit, is_nearer
 from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial
 from xcorr_app.registration.pattern.static_pattern import PatternFit, without_pattern
 from xcorr_app.registration.reference.lone_reference import TEMPLATE, other_reference
@@ -164,19 +163,12 @@ def changing_lines(series: Series) -> Series:
 
 
 def uneven_light(series: Series) -> Series:
-    """Does the light change from place to place? Frames are lit alike, if that is as sure."""
+    """Does the light change from place to place? Frames are lit alike, if that is nearer to where it was found."""
     rest, before = series.found.rest, series.measured
     if not series.is_shifted_alone or rest.leaves_nothing:
         return series
     even = evenly_lit(series.frames, before, series.settings, series.trial, rest)
-    # Light is little to local contrast: where that was the better measure, it is right about where frames lie.
-    by_contrast = NOTE in series.found.notes
-
-    def taken(after: ShiftColumns) -> bool:
-        agrees = not by_contrast or agree(before, after).mean() > 0.5
-        return even is not None and bool(agrees) and as_sure(before, after) and is_nearer(even, before, after)
-
-    return series.without(even, taken)
+    return series.without(even, lambda after: even is not None and is_nearer(even, before, after))
 
 
 def fixed_pattern(series: Series) -> Series:

@@ -1,7 +1,5 @@
 """Every engine gives the same sums; the choice among them follows taps and frame; what lies outside of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

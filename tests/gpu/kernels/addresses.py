@@ -1,7 +1,5 @@
 """Arrays at addresses that allow no vectors."""
 
-from __future__ import annotations
-
 
 def off_a_boundary(cupy, content):
     """Copy of an array in device memory that begins one element behind a 16-byte boundary."""

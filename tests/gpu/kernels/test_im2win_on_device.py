@@ -1,7 +1,5 @@
 """Im2win on the device against the definition in float64; outputs poisoned, sizes odd, parts, tilings and layers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

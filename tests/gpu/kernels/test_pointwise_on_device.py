@@ -1,7 +1,5 @@
 """The pointwise kernels on the device against the definition in float64; outputs poisoned, every type, sizes odd."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

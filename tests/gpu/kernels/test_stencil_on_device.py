@@ -4,8 +4,6 @@ Types, boundaries, values that are not finite and counts of clipped pixels are a
 (tests/gpu/test_filters.py), and of each kernel on the host.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,17 +1,18 @@
 """Stacks taken from a folder as they become complete."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import tifffile
 
+from tests.batch.movies import movie, record, write_movie
 from tests.io.samples import noise, write_plain
 from xcorr_app.errors import InputError
 from xcorr_app.io import Limits
@@ -139,36 +140,21 @@ def test_what_is_no_folder_is_refused(tmp_path):
         Arrivals(tmp_path / "nowhere", Limits())
 
 
-@pytest.mark.parametrize("stack_first", [True, False])
-def test_the_command_aligns_what_arrives_and_closes_by_ctrl_c(folder, tmp_path, stack_first):
-    rng = np.random.default_rng(3)
-    base = rng.normal(size=(80, 80)).cumsum(0).cumsum(1)
-    base = ((base - base.min()) / np.ptp(base) * 60000).astype(np.uint16)
-    data = np.stack([base[i : i + 64, i : i + 64] for i in range(4)])
-    if stack_first:
-        write_plain(folder / "first.tif", data)
+@pytest.mark.parametrize("names", [["first", "second"], ["second"]])
+def test_the_command_aligns_what_arrives_and_closes_by_ctrl_c(folder, tmp_path, names):
     out = tmp_path / "out"
-    code = "from xcorr_app.cli import main; main()"
-    arguments = ["align", str(folder), "-o", str(out), "--watch", "--report", "quick", "--device", "cpu"]
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    names = ["first"] if stack_first else []
-    try:
-        wait_until(lambda: out.is_dir(), process)
-        write_plain(folder / "second.tif", data)
-        names.append("second")
+    if "first" in names:
+        write_movie(folder / "first.tif")
+    with watching(folder, out, "--report", "quick") as process:
+        write_movie(folder / "second.tif")
         for name in names:
             wait_until(lambda name=name: (out / name / f"{name}_aligned.tif").is_file(), process)
-        os.kill(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode in (0, 1), errors
-    record = json.loads((out / "run.json").read_text())
-    assert list(record["stacks"]) == names
-    assert record["failed"] == bool(process.returncode)
+    assert process.returncode in (0, 1), process.said
+    found = record(out)
+    assert list(found["stacks"]) == names
+    assert found["failed"] == bool(process.returncode)
     assert (out / "report.html").is_file()
-    assert b"second: complete" in output
+    assert b"second: complete" in process.said[0]
     assert not list(out.rglob(".*partial*"))
 
 
@@ -179,29 +165,37 @@ def wait_until(true, process, seconds=60):
     assert true(), process.poll()
 
 
+@contextmanager
+def watching(folder, out, *options):
+    """`xcorr align --watch`, closed by Ctrl-C at the end; `said` is what it printed, on standard error too."""
+    code = "from xcorr_app.cli import main; main()"
+    arguments = ["align", str(folder), "-o", str(out), "--watch", "--device", "cpu", *options]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        wait_until(out.is_dir, process)
+        yield process
+        os.kill(process.pid, signal.SIGINT)
+        process.said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["first", "2", "image"])
 def test_frames_are_measured_as_they_come(folder, tmp_path, reference):
-    rng = np.random.default_rng(5)
-    base = rng.normal(size=(120, 120)).cumsum(0).cumsum(1)
-    base = ((base - base.min()) / np.ptp(base) * 60000).astype(np.uint16)
     moves = [(0, 0), (2, -1), (-3, 4), (5, 5)]
-    frames = [base[8 + y : 104 + y, 8 + x : 104 + x] for y, x in moves]
+    frames = movie((96, 96), drift=moves)
     if reference == "image":
         reference = str(tmp_path / "reference.tif")
         write_plain(tmp_path / "reference.tif", frames[0])
     out, table = tmp_path / "out", tmp_path / "out" / "shifts_so_far.csv"
-    code = "from xcorr_app.cli import main; main()"
-    arguments = ["align", str(folder), "-o", str(out), "--watch", "--report", "none", "--device", "cpu"]
-    arguments += ["--reference", reference, "--max-shift", "20"]
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def rows():
         return table.read_text().splitlines()[1:] if table.is_file() else []
 
     latencies = []
-    try:
-        wait_until(out.is_dir, process)
+    with watching(folder, out, "--report", "none", "--reference", reference, "--max-shift", "20") as process:
         for number, frame in enumerate(frames):
             write_plain(folder / f"f{number:02}.tif", frame)
             begin = time.monotonic()
@@ -212,20 +206,13 @@ def test_frames_are_measured_as_they_come(folder, tmp_path, reference):
             wait_until(lambda number=number: len(rows()) == number + 1, process)
             latencies.append(time.monotonic() - begin)
         parsed = parse_shifts_csv(table.read_text())
-        os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 0, errors
+    assert process.returncode == 0, process.said
     print("latency from the last byte to the table:", np.round(latencies, 3))
     # Said: 0.3 s and the measuring; ten times that on a busy machine. The first pays for what is loaded.
     assert min(latencies) < 3
-    origin = np.array(moves[2 if reference == "2" else 0])
     found = np.array([(row.dy, row.dx) for row in parsed])
-    np.testing.assert_allclose(found, np.array(moves) - origin, atol=0.05)
-    assert [row.source for row in parsed] == [f"f{number:02}.tif" for number in range(4)]
-    assert [row.frame for row in parsed] == list(range(4))
+    np.testing.assert_allclose(found, np.subtract(moves, moves[2 if reference == "2" else 0]), atol=0.05)
+    assert [(row.frame, row.source) for row in parsed] == [(number, f"f{number:02}.tif") for number in range(4)]
     assert np.isnan([row.applied_dy for row in parsed]).all()
     whole = parse_shifts_csv(next(out.glob("*/shifts.csv")).read_text())
     np.testing.assert_allclose([(row.dy, row.dx) for row in whole], found, atol=0.05)

@@ -8,7 +8,7 @@ import imagecodecs
 import numpy as np
 import pytest
 
-from tests.io.formats.test_formats import smooth
+from tests.io.formats.test_formats import SAVED, smooth
 from tests.io.samples import noise, page_tags, tiff_bytes, write_plain
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import read_stack, scan_file
@@ -104,14 +104,10 @@ def test_a_grey_value_beyond_the_palette_of_a_bmp_is_refused(tmp_path, start):
     np.testing.assert_array_equal(scan_file(tmp_path / "a.bmp").read(0), image // 16)
 
 
-@pytest.mark.parametrize("kind", ["tif", "npy", "png"])
+@pytest.mark.parametrize("kind", ["tif", *SAVED])
 @pytest.mark.parametrize("how", ["written", "replaced"])
 def test_a_file_replaced_by_one_of_the_same_size_and_time_is_noticed(tmp_path, kind, how):
-    write = {
-        "tif": write_plain,
-        "npy": np.save,
-        "png": lambda path, data: path.write_bytes(imagecodecs.png_encode(data)),
-    }
+    write = {"tif": write_plain, **SAVED}
     path, other = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
     write[kind](path, noise((9, 8), "uint8"))
     file, before = scan_file(path), path.stat()

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.batch.movies import movie
 from tests.io.samples import TYPES, noise
 from xcorr_app.cli import main
-from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, LimitError, OutputError
+from xcorr_app.errors import ArgumentError, InputError, LimitError, OutputError
 from xcorr_app.io import Limits, StackMetadata, discover, read_stack, scan_file
 from xcorr_app.io.cached_planes import read_planes
 from xcorr_app.io.checksum import Checksums
@@ -220,17 +221,6 @@ def test_the_checksum_of_a_folder_is_of_all_its_files(tmp_path):
     assert Checksums([path]).finished() != before
 
 
-def test_a_damaged_chunk_is_an_error_of_its_plane(tmp_path):
-    data = noise((3, 12, 13))
-    path = write(tmp_path / "a.zarr", data, metadata_of(data, "TYX"), version="0.4", compression="zstd")
-    (path / "0" / "1" / "0" / "0").write_bytes(b"broken")
-    (spec,) = discover(path).series
-    source = spec.open()
-    np.testing.assert_array_equal(source.plane(t=2), data[2])
-    with pytest.raises(DamagedFileError, match=r"a\.zarr"):
-        source.plane(t=1)
-
-
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"zarr_format": 3}', b"\xff" * 40])
 def test_damaged_metadata_name_the_folder(tmp_path, text):
     data = noise((3, 12, 13))
@@ -275,10 +265,7 @@ def test_what_is_not_written_is_refused(tmp_path):
 
 
 def test_align_writes_the_format_asked_for_and_resumes(tmp_path):
-    rng = np.random.default_rng(4)
-    base = rng.normal(size=(70, 70)).cumsum(0).cumsum(1)
-    base = ((base - base.min()) / np.ptp(base) * 60000).astype(np.uint16)
-    data = np.stack([base[i : i + 48, i : i + 48] for i in range(4)])
+    data = movie((48, 48), drift=[(i, i) for i in range(4)])
     path = write(tmp_path / "s.ome.zarr", data, metadata_of(data, "TYX"))
 
     def align(out, *options):

@@ -75,21 +75,6 @@ def test_every_set_of_axes_goes_the_whole_way(order, version):
     assert not {"type", "name"} & set(scales)
 
 
-@pytest.mark.parametrize("levels", [1, 2, 4])
-def test_pixels_of_a_level_lie_amid_those_that_they_are_means_of(levels):
-    known, _ = read(said("TZYX"), (3, 4, 5, 6))
-    scales = scales_of(build_attributes(known, "0.5", levels))
-    assert scales.get("type") == ("mean" if levels > 1 else None)
-    assert [level["path"] for level in scales["datasets"]] == [str(n) for n in range(levels)]
-    for n, level in enumerate(scales["datasets"]):
-        scale, place = (step[step["type"]] for step in level["coordinateTransformations"])
-        np.testing.assert_allclose(scale, [0.5, 2.0, 0.25 * 2**n, 0.125 * 2**n])
-        middle = (2**n - 1) / 2
-        np.testing.assert_allclose(place, [7.0, -3.0, 11 + 0.25 * middle, 13 + 0.125 * middle])
-    plain = scales_of(build_attributes(StackMetadata("YX", (5, 6), TYPE), "0.5", levels))["datasets"]
-    assert [len(level["coordinateTransformations"]) for level in plain] == [1, *[2] * (levels - 1)]
-
-
 @pytest.mark.parametrize(("short", "long"), UNITS)
 def test_units_have_long_names_in_the_file(short, long):
     found, _ = read(said("YX", units=dict.fromkeys("YX", long)), (5, 6))

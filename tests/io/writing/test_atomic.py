@@ -1,12 +1,8 @@
 """Atomic writing, and files of planes."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -62,25 +58,6 @@ def test_an_input_that_fails_within_the_block_is_not_blamed_on_the_output(tmp_pa
         raise DamagedFileError("of the input")
 
 
-def test_a_killed_process_leaves_only_what_remove_partials_removes(tmp_path):
-    program = (
-        "import os, signal, sys\n"
-        "from xcorr_app.io.writing.atomic import atomic_path\n"
-        "with atomic_path(sys.argv[1]) as partial:\n"
-        "    partial.write_bytes(b'half')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    (tmp_path / "deep").mkdir()
-    result = subprocess.run([sys.executable, "-c", program, str(tmp_path / "deep" / "a.tif")], check=False)
-    assert result.returncode == -9
-    (left,) = (tmp_path / "deep").iterdir()
-    assert left.name.startswith(".a.tif.xcorr-partial-")
-    (tmp_path / "kept.xcorr-partial-name").write_text("not hidden, not ours")
-    assert remove_partials(tmp_path) == [left]
-    assert not list((tmp_path / "deep").iterdir())
-    assert (tmp_path / "kept.xcorr-partial-name").exists()
-
-
 def test_what_is_abandoned_is_told_by_its_lock(tmp_path):
     abandoned = tmp_path / ".a.tif.xcorr-partial-0123456789ab"
     others = [tmp_path / f".{name}.xcorr-partial-0123456789ab" for name in ("b.tif", "aa.tif", "a.tif.png")]
@@ -93,14 +70,17 @@ def test_what_is_abandoned_is_told_by_its_lock(tmp_path):
     assert (tmp_path / "a.tif").read_bytes() == b"new"
 
 
-def test_partials_that_are_being_written_are_kept(tmp_path):
-    abandoned = tmp_path / ".a.tif.xcorr-partial-0123456789ab"
+def test_of_partials_those_that_were_left_are_removed_and_those_that_are_being_written_kept(tmp_path):
+    (tmp_path / "deep").mkdir()
+    abandoned = tmp_path / "deep" / ".a.tif.xcorr-partial-0123456789ab"
     abandoned.write_bytes(b"half")
+    (tmp_path / "kept.xcorr-partial-name").write_text("not hidden, not ours")
     with atomic_path(tmp_path / "a.tif") as partial:
         partial.write_bytes(b"new")
         assert remove_partials(tmp_path) == [abandoned]
         assert partial.exists()
     assert (tmp_path / "a.tif").read_bytes() == b"new"
+    assert (tmp_path / "kept.xcorr-partial-name").exists()
 
 
 def test_what_cannot_be_locked_is_left(tmp_path, monkeypatch):

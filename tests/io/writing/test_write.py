@@ -8,7 +8,7 @@ import pytest
 import tifffile
 
 from tests.io.samples import TYPES, noise, write_imagej, write_ome
-from xcorr_app.errors import DamagedFileError, DataTypeError, OutputError, ShapeError
+from xcorr_app.errors import DataTypeError, OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, read_stack, write_stack
 from xcorr_app.io.source import TiffTags
 from xcorr_app.io.writing import write as write_module
@@ -179,19 +179,6 @@ def test_wrong_planes_are_refused_and_leave_nothing(tmp_path):
     with pytest.raises(ShapeError, match=r"a\.tif"):
         write_stack(tmp_path / "a.tif", noise((3, 6, 5)), metadata)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_error_of_the_input_comes_through_and_keeps_the_old_output(tmp_path):
-    metadata = StackMetadata("TYX", (2, 6, 5), np.dtype("uint16"))
-    (tmp_path / "a.tif").write_bytes(b"old")
-    with pytest.raises(DamagedFileError, match="input"), StackWriter(tmp_path / "a.tif", metadata) as writer:
-        writer.write(_unreadable())
-    assert (tmp_path / "a.tif").read_bytes() == b"old"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def _unreadable():
-    raise DamagedFileError("of the input")
 
 
 class _FullDisk:

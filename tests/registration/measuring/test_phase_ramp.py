@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from tests.registration.scenes import drifting
+from tests.registration.scenes import drifting, texture
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.measuring.phase_ramp import refine
 
@@ -110,8 +110,7 @@ def test_fine_textures_are_refined_by_default_and_others_are_not(xp, blur):
 def test_where_fine_and_coarse_structures_contradict_each_other_nothing_is_refined(xp, seed):
     """White pixels of a camera stand still over a smooth scene that moves by a third of a pixel."""
     rng = np.random.default_rng(seed)
-    scene = gaussian_filter(rng.normal(size=(220, 240)), 4)
-    scene /= scene.std()
+    scene = texture((220, 240), rng, 4)
     wide = np.fft.fft2(scene)
     ramp = np.exp(-2j * np.pi * 0.3 * (np.fft.fftfreq(220)[:, None] + np.fft.fftfreq(240)[None]))
     moving = np.stack([scene, np.fft.ifft2(wide * ramp).real])[:, 30:-30, 30:-30]

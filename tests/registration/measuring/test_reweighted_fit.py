@@ -1,11 +1,9 @@
 """Shifts refined by re-weighted fits and by phases; means of others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.measuring.reweighted_fit import fit_reweighted, note
 
@@ -113,8 +111,7 @@ def test_part_of_a_frame_and_filtered_frames(xp, speckle, options):
 def test_in_noise_it_is_as_good_as_the_plane_that_is_weighted(xp, deviation):
     places = np.random.default_rng(4).uniform(-6, 6, size=(12, 2))
     places[0] = 0
-    clean = drifting(places, shape=(160, 176), width=0.06, seed=8)
-    stack = xp.asarray(clean + noise(clean, deviation))
+    stack = xp.asarray(drifting(places, shape=(160, 176), width=0.06, seed=8, noisy=deviation))
     results = [
         estimate_shifts(stack, "first", 12, subpixel=method, contrast="none") for method in ("gaussian", "phase")
     ]

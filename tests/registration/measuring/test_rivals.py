@@ -1,7 +1,5 @@
 """A few things that differ tell which period of a lattice it is; a perfect lattice stays ambiguous."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage

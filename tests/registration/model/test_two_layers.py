@@ -1,7 +1,5 @@
 """Shifts of a scene over a layer that stands still are as sure as noise allows, and standard errors say so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,9 +1,5 @@
 """Motion against other references, by name and number; patches that are trusted."""
 
-from __future__ import annotations
-
-import math
-
 import numpy as np
 import pytest
 
@@ -11,9 +7,7 @@ import xcorr_app as xc
 from tests.registration.motion.test_motion import corner_errors, series
 from tests.registration.scenes import UnreliableFrames
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.field.window_match import WindowMatch
 from xcorr_app.registration.motion.whole_frames import MotionMeasurement, motion_of
-from xcorr_app.registration.patches.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.solver.basis import basis_of
 from xcorr_app.registration.stack.frames import ArrayFrames, read_reference
 
@@ -29,21 +23,6 @@ def test_turns_are_found(model, reference):
     assert (errors < 5 * found.sigma[1:] + 0.02).all()
     assert np.isnan(found.sigma[0]).all() == (reference == "previous")  # the first is compared with itself
     assert (found.sigma[1:] > 1e-6).all()
-
-
-def test_a_template_is_less_noisy_than_one_frame():
-    """Against one frame all motions share its noise: what is between two others is known better by a template."""
-    errors = {}
-    for reference in ("first", "template"):
-        squares = []
-        for seed in range(3):
-            frames, truth = series("rigid", 0.7, seed, shape=(120, 128), count=10, turn=0.1)
-            found = xc.estimate_motion(frames, "rigid", reference).matrices
-            # Between frames: each against the next.
-            steps, true = (each[2:] @ np.linalg.inv(each[1:-1]) for each in (found, truth))
-            squares.append(corner_errors(steps, true, frames.shape[1:]) ** 2)
-        errors[reference] = np.sqrt(np.median(squares))
-    assert errors["template"] < 1.05 * errors["first"]
 
 
 def test_steps_lead_where_the_look_changes():
@@ -122,26 +101,3 @@ def test_a_reference_by_name_and_number(rng, wanted, number, described):
     image, frame, words = read_reference(ArrayFrames(stack), wanted, "")
     np.testing.assert_array_equal(image, stack[number])
     assert (frame, words) == (number, described)
-
-
-def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_neighbours():
-    fit = PatchFit(3, np.random.default_rng(0).normal(size=(32, 40)).astype(np.float32), None, PatchOptions(16), np)
-    fit.sigma = 0.5
-    level = fit.by_chance()
-    assert level == pytest.approx(4 * math.sqrt(1 + math.pi) / 16)
-
-    def trusted(found):
-        return fit.trusted(WindowMatch(**{name: values[None] for name, values in found.items()}))
-
-    shift = np.tile([1.0, -2.0], (12, 1)) + np.random.default_rng(1).normal(size=(12, 2)) * 0.1
-    good = {"shift": shift, "score": np.full(12, 0.9), "significance": np.full(12, 9.0)}
-    good |= {"false_alarm": np.full(12, 1e-9), "on_edge": np.zeros(12, dtype=bool)}
-    assert trusted(good).all()
-    for name, value in (("score", level), ("on_edge", True), ("false_alarm", 0.5), ("shift", 6.0), ("shift", np.nan)):
-        changed = {key: values.copy() for key, values in good.items()}
-        changed[name][5] = value
-        expected = np.ones(12, dtype=bool)
-        expected[5] = False
-        np.testing.assert_array_equal(trusted(changed)[0], expected)
-    unknown = good | {"false_alarm": np.full(12, np.nan)}
-    assert trusted(unknown).all()

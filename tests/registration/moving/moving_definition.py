@@ -1,18 +1,13 @@
 """Moving a frame by its definition: dense float64 matrices; and random frames of every type."""
 
-from __future__ import annotations
-
 import numpy as np
+
+from tests.pixels import pixels
 
 
 def random_frame(shape, dtype, seed=0):
     """Smooth but uneven values over most of the type's range."""
-    random = np.random.default_rng(seed)
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        return random.normal(100.0, 30.0, shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+    return pixels(np.random.default_rng(seed), shape, dtype, 30.0, 100.0)
 
 
 def keys(u):

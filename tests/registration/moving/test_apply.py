@@ -1,7 +1,5 @@
 """Moving frames: against the definition as dense float64 matrices, and the promises about copies, borders and types."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -72,12 +70,6 @@ def test_whole_pixels_are_copied_bit_by_bit(xp, dtype, order):
         assert moved.tobytes() == frame[np.ix_(rows, columns)].tobytes()
 
 
-def test_sign_is_that_of_scipy(xp):
-    frame = random_frame((20, 24), "float64")
-    moved = host(apply_shifts(xp.asarray(frame), (2.25, -3.5), interpolation=1))
-    np.testing.assert_allclose(moved, scipy.ndimage.shift(frame, (2.25, -3.5), order=1), rtol=0, atol=1e-11)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_frames_move_independently_and_on_any_number_of_threads(xp, order):
     frames = random_frame((5, 40, 33), "uint16")
@@ -136,16 +128,14 @@ def test_strided_and_big_endian_frames_are_read_as_they_are():
     assert np.array_equal(swapped, apply_shifts(frames, (0.5, 1.25)))
 
 
-def test_out_is_filled_and_the_input_left_alone(xp):
+def test_the_input_is_left_alone(xp):
     frames = random_frame((2, 8, 9), "int16")
     given = xp.asarray(frames)
-    out = xp.empty_like(given)
-    moved, clipped = shift_frames(given, [(1, 0.5), (-20, 0)], cval=-7, out=out)
-    assert moved is out
+    moved, clipped = shift_frames(given, [(1, 0.5), (-20, 0)], cval=-7)
     assert clipped == 0
     assert np.array_equal(host(given), frames)
-    assert (host(out)[1] == -7).all()
-    assert (host(out)[0, 0] == -7).all()
+    assert (host(moved)[1] == -7).all()
+    assert (host(moved)[0, 0] == -7).all()
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -212,6 +202,3 @@ def test_borders_are_those_of_scipy(xp, border, theirs, shift):
     moved = host(apply_shifts(xp.asarray(frame), shift, border=border))
     expected = scipy.ndimage.shift(frame, shift, order=1, mode=theirs)
     np.testing.assert_allclose(moved, expected, atol=1e-6 * np.abs(frame).max())
-    out = xp.empty((1, 13, 11))
-    assert shift_frames(xp.asarray(frame[None]), [shift], mode=border, out=out)[0] is out
-    assert np.array_equal(host(out)[0], moved)

@@ -1,7 +1,5 @@
 """Which tiles move otherwise, and the offset at an edge that a linear motion has."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -28,8 +26,7 @@ def with_a_part_that_moves_otherwise(deviation, box=(slice(60, 160), slice(70, 1
 
 @pytest.mark.parametrize("deviation", [0.02, 0.5, 2.0])
 def test_a_scene_that_moves_as_one_agrees_everywhere(xp, deviation):
-    clean = drifting(DRIFT, SHAPE, width=0.06)
-    stack = xp.asarray(1000 + 50 * (clean + noise(clean, deviation)))
+    stack = xp.asarray(1000 + 50 * drifting(DRIFT, SHAPE, width=0.06, noisy=deviation))
     tiles = look(stack[:1], stack[1:], -DRIFT[1:]).tiles
     assert tiles.dtype == np.float32
     assert tiles.shape == (5, *Grid(SHAPE).count)
@@ -78,13 +75,6 @@ def test_a_moving_part_does_not_bend_the_shifts(xp, deviation, limit, monkeypatc
     monkeypatch.setattr(masks, "two_motions", lambda tiles: False)
     whole = estimate_shifts(stack, "first", 16, contrast="none")
     assert np.sqrt(np.mean((whole.shifts + DRIFT)[1:] ** 2)) > 2 * error
-
-
-def test_a_part_is_left_out_only_where_that_is_surer():
-    whole, taken = np.full((4, 2), 0.1), np.array([False, True, True, True])
-    assert masks.surer(whole, whole / 2, taken)
-    assert not masks.surer(whole, whole * 0.99, taken)
-    assert not masks.surer(whole, whole / 2, np.zeros(4, dtype=bool))
 
 
 def test_tiles_of_all_frames_do_not_depend_on_the_size_of_chunks(monkeypatch):

@@ -1,7 +1,5 @@
 """Frames that turn, shrink or shear have the shift of their centre; frames of another scene have none to trust."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import ndimage

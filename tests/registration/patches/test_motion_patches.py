@@ -8,17 +8,12 @@ from scipy import ndimage
 from threadpoolctl import threadpool_limits
 
 import xcorr_app as xc
-from tests.registration.scenes import drifting
+from tests.registration.scenes import drifting, texture
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.warp import warp_by_fields
 
 SHAPE = (221, 240)
-
-
-def scene(shape, seed, sigma=2.0):
-    image = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=shape), sigma)
-    return (image - image.mean()) / image.std()
 
 
 def waves(shape, seed, amplitude, periods=1.0):
@@ -37,7 +32,7 @@ def waves(shape, seed, amplitude, periods=1.0):
 def bent(seed, snr, amplitude=4.0, count=3, shape=SHAPE, rigid=5.0, periods=1.0, hole=False):
     """Frames, the first of them not bent, and the shifts (T, 2, Y, X) to add to land on it, at pixels of it."""
     pad, rng = 40, np.random.default_rng(seed + 100)
-    big = scene((shape[0] + 2 * pad, shape[1] + 2 * pad), seed)
+    big = texture((shape[0] + 2 * pad, shape[1] + 2 * pad), seed, 2.0)
     if hole:
         v, u = np.mgrid[: big.shape[0], : big.shape[1]] - np.array(big.shape)[:, None, None] / 2
         big *= 1 / (1 + np.exp((45 - np.hypot(v, u)) / 2))

@@ -1,23 +1,17 @@
 """Series that hardly move are asked whether a pattern that outshines the scene holds them; as a rule none does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, shift
 from scipy.signal import lfilter
 
+from tests.registration.scenes import texture
 from xcorr_app import estimate_shifts
-
-
-def scene(seed, shape, width=2.0):
-    big = gaussian_filter(np.random.default_rng(seed).normal(size=[side + 32 for side in shape]), width)
-    return big / big.std()
 
 
 def series(seed, count, shape, drift, snr):
     """Frames of a scene that drifts by so many pixels down, half of it to the left, under noise."""
-    big = scene(seed, shape)
+    big = texture([side + 32 for side in shape], seed, 2.0)
     path = np.linspace(0, 1, count)[:, None] * np.array([drift, -drift / 2])
     frames = np.stack([shift(big, -step, order=5)[16:-16, 16:-16] for step in path])
     noise = np.random.default_rng(seed + 1).normal(size=frames.shape) / snr
@@ -37,7 +31,7 @@ def test_a_plain_series_stays_trusted(seed, drift, snr):
 @pytest.mark.share(2)
 @pytest.mark.parametrize("count", [10, 20])
 def test_focus_that_sweeps_is_no_motion(count):
-    still = scene(0, (150, 170))[16:-16, 16:-16]
+    still = texture((182, 202), 0, 2.0)[16:-16, 16:-16]
     noise = np.random.default_rng(1).normal(size=(count, *still.shape)) / 10
     stack = np.stack([gaussian_filter(still, 0.1 + 2 * abs(i / count - 0.5)) for i in range(count)]) + noise
     result = estimate_shifts((1000 + 100 * stack).astype(np.float32))
@@ -49,7 +43,7 @@ def test_focus_that_sweeps_is_no_motion(count):
 def test_light_that_flashes_in_some_frames_is_no_scene_over_a_still_one(seed):
     """A spot that is lit in every fifth frame moves nothing; the shifts measured say that all frames move."""
     rng = np.random.default_rng(seed)
-    big = np.clip(scene(seed, (170, 180), 1.8), 0, None)
+    big = np.clip(texture((202, 212), seed, 1.8), 0, None)
     path = np.cumsum(rng.normal(0, 0.4, (24, 2)), axis=0)
     stack = np.stack([20 + 60 * shift(big, step, order=3)[16:-16, 16:-16].clip(0) for step in path - path[0]])
     y, x = np.mgrid[: stack.shape[1], : stack.shape[2]]

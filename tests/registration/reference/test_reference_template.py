@@ -1,20 +1,10 @@
 """The template: made of what each frame saw, at one level, of frames to be trusted, whatever their order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise, particles
-from xcorr_app import ShiftWindow, estimate_shifts
-from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.measuring.placement import moved
-from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others
-from xcorr_app.registration.reference.template import _FROM_EDGE, _centre
-from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames
-from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import prepare
+from xcorr_app import estimate_shifts
 
 COUNT = 10
 
@@ -42,8 +32,7 @@ def test_edges_do_not_bend_the_template(xp, seed):
 @pytest.mark.parametrize("name", ["template", "mean"])
 def test_gain_and_offset_of_frames_do_not_matter(xp, name):
     displacements = path(21, 3)
-    clean = drifting(displacements, shape=(80, 96), seed=21)
-    stack = clean + noise(clean, 0.1, 22)
+    stack = drifting(displacements, shape=(80, 96), seed=21, noisy=0.1, noise_seed=22)
     rng = np.random.default_rng(23)
     gain, level = np.exp(rng.uniform(-1.5, 1.5, COUNT)), rng.uniform(-40, 40, COUNT)
     changed = gain[:, None, None] * stack + level[:, None, None]
@@ -54,8 +43,7 @@ def test_gain_and_offset_of_frames_do_not_matter(xp, name):
 @pytest.mark.parametrize("deviation", [0.05, 0.7])
 def test_the_order_of_the_frames_does_not_matter(deviation):
     displacements = path(31, 7)
-    clean = drifting(displacements, shape=(112, 120), seed=31)
-    stack = clean + noise(clean, deviation, 32)
+    stack = drifting(displacements, shape=(112, 120), seed=31, noisy=deviation, noise_seed=32)
     found = estimate_shifts(stack, "template", 20, contrast="none").shifts
     for seed in (0, 1):
         order = np.random.default_rng(seed).permutation(COUNT)
@@ -66,8 +54,7 @@ def test_the_order_of_the_frames_does_not_matter(deviation):
 
 def test_frames_that_are_not_trusted_take_no_part():
     displacements = path(51, 4)
-    clean = drifting(displacements, shape=(96, 96), seed=51)
-    stack = clean + noise(clean, 0.2, 52)
+    stack = drifting(displacements, shape=(96, 96), seed=51, noisy=0.2, noise_seed=52)
     # Another scene, brighter than all: its peak is one by chance.
     strange = stack.copy()
     strange[4] = 30 * drifting([(0, 0)], shape=(96, 96), seed=99)[0]
@@ -77,39 +64,6 @@ def test_frames_that_are_not_trusted_take_no_part():
     kept = np.arange(COUNT) != 4
     alone = estimate_shifts(stack[kept], "template", 12, contrast="none")
     np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
-
-
-def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
-    """Against the definition, one pixel at a time."""
-    shape = (23, 31)
-    stack = np.random.default_rng(71).normal(size=(4, *shape))
-    shifts = np.array([(0.0, 0.0), (3.25, -2.5), (-4.0, 1.0), (0.4, 5.75)])
-    walk, settings = Pass(4, stack[0].size, xp is not np), Settings()
-    frames = ArrayFrames(xp.asarray(stack))
-    target, known = xp.asarray(stack.mean(axis=0)), xp.ones(shape, dtype=bool)
-    template = aligned_mean_of_others(
-        Measurement(frames, walk, settings, xp), shifts, np.ones(4, dtype=bool), target, known
-    )
-    images = template.images(0, prepare(frames.read(0, 4), settings))
-    images = images if xp is np else images.get()
-    placement = template.placement
-    there = moved(stack, shifts)
-    for t in range(4):
-        total, weights = np.zeros(shape), np.zeros(shape)
-        for j in (j for j in range(4) if j != t):
-            for y in range(shape[0]):
-                for x in range(shape[1]):
-                    # Whole pixels are copied; others need a neighbour on either side and two beyond.
-                    margin = [0 if s == np.rint(s) else 1 for s in shifts[j]]
-                    place = y - shifts[j, 0], x - shifts[j, 1]
-                    inside = all(m <= p <= n - 1 - m for p, n, m in zip(place, shape, margin, strict=True))
-                    if inside:
-                        value = (there[j, y, x] - placement.offset[j]) / placement.gain[j]
-                        total[y, x] += placement.weight[j] * value
-                        weights[y, x] += placement.weight[j]
-        seen = weights > 1e-9
-        np.testing.assert_allclose(images[t][seen], total[seen] / weights[seen], atol=1e-9)
-        np.testing.assert_allclose(images[t][~seen], (total[seen] / weights[seen]).mean(), atol=1e-9)
 
 
 def test_the_scene_is_that_of_frames_not_of_their_interpolated_noise():
@@ -133,22 +87,6 @@ def test_two_frames_are_compared_with_each_other(size):
 
 
 NAMES = ("template", "first")
-
-
-def test_the_centre_is_the_median_or_where_all_frames_are_reached(rng):
-    for _ in range(200):
-        shifts = rng.uniform(-20, 20, (5, 2)) * rng.uniform(0, 1, 2)
-        reach = rng.integers(3, 30, 2)
-        window = ShiftWindow(-reach[0], reach[0], -reach[1], reach[1])
-        centre = _centre(shifts, window)
-        for axis, most in enumerate((window.dy_max, window.dx_max)):
-            along, places = shifts[:, axis], np.linspace(-25, 25, 5001)
-            farthest = np.abs(along[:, None] - places).max(axis=0)
-            reached = farthest <= max(most - _FROM_EDGE, 0)
-            if not reached.any():  # as far as possible
-                reached = farthest <= farthest.min() + 0.02
-            nearest = places[reached][np.abs(places[reached] - np.median(along)).argmin()]
-            assert centre[axis] == pytest.approx(nearest, abs=0.04)
 
 
 @pytest.mark.parametrize(

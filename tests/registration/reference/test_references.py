@@ -1,12 +1,10 @@
 """References that leave the measured frame out equal those made by hand for one frame at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import fourier_shift, gaussian_filter
 
-from tests.registration.scenes import UnreliableFrames, drifting, noise, rms
+from tests.registration.scenes import UnreliableFrames, drifting, rms
 from xcorr_app import estimate_shifts
 from xcorr_app.registration.measuring.measurement import Measurement
 from xcorr_app.registration.reference.stack_statistics import mean_of_others
@@ -18,8 +16,9 @@ from xcorr_app.registration.stack.preparation import prepare
 
 
 def noisy_stack(count, dtype="float64"):
-    clean = drifting(np.random.default_rng(3).uniform(-4, 4, (count, 2)), shape=(40, 44), contrast=20, offset=100)
-    return (clean + noise(clean, 5)).astype(dtype)
+    return drifting(
+        np.random.default_rng(3).uniform(-4, 4, (count, 2)), shape=(40, 44), contrast=20, offset=100, noisy=5
+    ).astype(dtype)
 
 
 def at_one_level(stack):
@@ -103,8 +102,7 @@ def test_a_small_clean_scene_has_a_mean(seed):
 def test_shifts_to_the_mean_count_from_the_mean_place_however_far_frames_drift(xp, count, step, deviation):
     """A frame has no part in its mean, which so lies on its other side: shifts were n / (n - 1) too large, or more."""
     places = (np.arange(count) - (count - 1) / 2)[:, None] * step * np.array([0.8, -0.6])
-    clean = drifting(places, shape=(128, 128), seed=count)
-    result = estimate_shifts(xp.asarray(clean + noise(clean, deviation)), "mean", 32)
+    result = estimate_shifts(xp.asarray(drifting(places, shape=(128, 128), seed=count, noisy=deviation)), "mean", 32)
     errors = result.shifts + places
     assert result.trusted.all()
     np.testing.assert_allclose(result.shifts.mean(axis=0), 0, atol=1e-9)
@@ -114,8 +112,7 @@ def test_shifts_to_the_mean_count_from_the_mean_place_however_far_frames_drift(x
 
 def test_faint_frames_are_found_by_their_mean_where_one_of_them_shows_too_little():
     places = np.random.default_rng(5).normal(size=(60, 2))
-    clean = drifting(places, shape=(96, 96), width=0.02, seed=5)
-    stack = clean + noise(clean, 2.5)
+    stack = drifting(places, shape=(96, 96), width=0.02, seed=5, noisy=2.5)
     result = estimate_shifts(stack, "mean", 16)
     assert "begun with their mean" in result.reference
     assert result.trusted.sum() > max(40, estimate_shifts(stack, "template", 16).trusted.sum())
@@ -140,8 +137,7 @@ def test_previous_follows_drift_farther_than_the_window_of_one_step():
 
 def test_the_template_beats_the_first_frame_on_noisy_frames():
     drift = np.stack([np.linspace(0, 6, 40), np.linspace(0, -5, 40)], axis=1)
-    clean = drifting(drift, shape=(96, 96), width=0.06)
-    stack = clean + noise(clean, 4.0)
+    stack = drifting(drift, shape=(96, 96), width=0.06, noisy=4.0)
     error = {}
     for reference in ("first", "template"):
         difference = estimate_shifts(stack, reference, 12).shifts + drift

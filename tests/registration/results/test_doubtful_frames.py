@@ -1,7 +1,5 @@
 """What frames are moved by whose shift is not to be trusted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

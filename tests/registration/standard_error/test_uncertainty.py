@@ -1,11 +1,9 @@
 """Standard errors are as large as errors are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.weighting import RADIUS
 from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlopes
@@ -24,27 +22,12 @@ def test_without_noise_the_error_is_of_interpolation(width, largest):
     assert (sigma < largest).all()
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
-def test_frames_as_stored_are_as_certain_as_standardised_ones(xp, rng, dtype):
-    images = (
-        1000 + 100 * drifting([(0, 0), (2.3, -4.4)], shape=(130, 140)) + 50 * rng.normal(size=(2, 130, 140))
-    ).astype(dtype)
-    floats = images.astype(np.float32) - images.mean(axis=(1, 2), keepdims=True)
-    slopes = ReferenceSlopes(xp.asarray(floats[:1].astype(np.float32)), None, np.ones(1))
-    peak, shift = np.array([(-2, 4)]), np.array([(-2.3, 4.4)])
-    one, other = (
-        peak_shapes(slopes, xp.asarray(frames), peak, shift, NEAR).scatter for frames in (images[1:], floats[1:])
-    )
-    np.testing.assert_allclose(one, other, rtol=1e-3)
-
-
 @pytest.mark.share(4)
 @pytest.mark.parametrize("verify", ["none", 2, "all"])
 @pytest.mark.parametrize("reference", ["mean", "template", "previous"])
 def test_every_reference_has_standard_errors(reference, verify):
     drift = np.array([(0, 0), (0.5, 0.2), (1, 0.4), (1.4, 0.8)])
-    clean = drifting(drift, shape=(96, 96))
-    result = estimate_shifts(clean + noise(clean, 0.3), reference, 6, verify=verify)
+    result = estimate_shifts(drifting(drift, shape=(96, 96), noisy=0.3), reference, 6, verify=verify)
     assert np.isfinite(result.sigma).all()
     assert (result.sigma < 0.1).all()
     if reference == "previous":
@@ -58,8 +41,7 @@ def test_images_of_too_few_tiles_have_none():
 
 
 def test_a_frame_is_sure_to_lie_on_itself_and_others_less_certain_than_asked_for_are_flagged(xp):
-    clean = drifting([(0, 0), (3, 1)], shape=(128, 128))
-    stack = xp.asarray(clean + noise(clean, 0.5))
+    stack = xp.asarray(drifting([(0, 0), (3, 1)], shape=(128, 128), noisy=0.5))
     of_itself, (least, sigma) = np.sort(estimate_shifts(stack, "first", 8).sigma)
     assert of_itself.max() < 0.005 < least
     for limit, flagged in ((0.9 * sigma, True), (1.1 * sigma, False)):
@@ -70,8 +52,7 @@ def test_a_frame_is_sure_to_lie_on_itself_and_others_less_certain_than_asked_for
 def test_frames_with_a_reference_each_are_as_certain_as_with_one_for_all(xp, weighted):
     """A noisy reference, and frames that lie elsewhere, two of them the same."""
     peak, kernel = np.array([(0, 0), (12, -3), (-9, 14), (12, -3)]), None
-    clean = drifting(-peak, shape=(400, 410), width=0.05)
-    images = (clean + noise(clean, 0.5)).astype(np.float32)
+    images = drifting(-peak, shape=(400, 410), width=0.05, noisy=0.5).astype(np.float32)
     images[3] = images[1]
     images = xp.asarray(images - images.mean(axis=(1, 2), keepdims=True))
     if weighted:

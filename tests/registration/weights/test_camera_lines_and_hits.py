@@ -1,15 +1,11 @@
 """Lines and pixels of a camera, colour mosaics, rows swept backwards, borders without values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise, walk
+from tests.registration.scenes import drifting, noise, rms, walk
 from xcorr_app import estimate_shifts
-from xcorr_app.registration.stack.frames import ArrayFrames
 from xcorr_app.registration.weights.alternating import has_mosaic
-from xcorr_app.registration.weights.borders import finite_part
 from xcorr_app.registration.weights.lines import stuck_lines
 
 COUNT = 14
@@ -17,8 +13,7 @@ DRIFT = walk(6, COUNT, 1.0)
 
 
 def camera(shape=(144, 137)):
-    clean = drifting(DRIFT, shape, width=0.06)
-    return np.clip(np.rint(300 + 30 * (clean + noise(clean, 0.5))), 0, None).astype(np.uint16)
+    return np.clip(np.rint(300 + 30 * drifting(DRIFT, shape, width=0.06, noisy=0.5)), 0, None).astype(np.uint16)
 
 
 def stars(seed=1, shape=(144, 137), faintest=60):
@@ -164,22 +159,19 @@ MOVED = np.random.default_rng(12).integers(-8, 9, (COUNT_BEFORE, 2))
 
 def moved_before(fill, deviation=0.1, width=0.02, seed=4):
     """Frames with borders as another program's whole-pixel shifts leave them, each its own."""
-    clean = drifting(DRIFT_BEFORE, SHAPE_BEFORE, width=width, seed=seed)
-    stack = (500 + 100 * (clean + noise(clean, deviation))).astype(np.float32)
+    stack = (500 + 100 * drifting(DRIFT_BEFORE, SHAPE_BEFORE, width=width, seed=seed, noisy=deviation)).astype(
+        np.float32
+    )
     for frame, (dy, dx) in zip(stack, MOVED, strict=True):
         frame[: max(dy, 0)] = frame[SHAPE_BEFORE[0] + min(dy, 0) :] = fill
         frame[:, : max(dx, 0)] = frame[:, SHAPE_BEFORE[1] + min(dx, 0) :] = fill
     return stack
 
 
-def rms(result):
-    return np.sqrt(np.mean((result.shifts + DRIFT_BEFORE) ** 2))
-
-
 @pytest.mark.parametrize(("deviation", "limit"), [(0.02, 0.01), (0.3, 0.1)])
 def test_borders_without_values_pull_no_shift(xp, deviation, limit):
     result = estimate_shifts(xp.asarray(moved_before(np.nan, deviation)), max_shift=16)
-    assert rms(result) < limit
+    assert rms(result.shifts + DRIFT_BEFORE) < limit
     assert result.trusted.all()
     assert not result.non_finite.any()
     assert any(note.startswith("Measured within rows") for note in result.notes)
@@ -188,19 +180,5 @@ def test_borders_without_values_pull_no_shift(xp, deviation, limit):
 @pytest.mark.parametrize("seed", [4, 5])
 def test_borders_of_one_value_pull_no_shift(seed):
     result = estimate_shifts(moved_before(0, 0.02, seed=seed), max_shift=16)
-    assert rms(result) < 0.01
+    assert rms(result.shifts + DRIFT_BEFORE) < 0.01
     assert any("borders of a single value" in note for note in result.notes)
-
-
-def test_the_common_part_is_where_all_frames_have_values():
-    stack = moved_before(np.nan)
-    lacking = (~np.isfinite(stack)).sum(axis=(1, 2))
-    rows, columns = finite_part(ArrayFrames(stack), lacking, None)
-    assert np.isfinite(stack[:, rows, columns]).all()
-    high, low = MOVED.max(axis=0), MOVED.min(axis=0)
-    assert (rows.start, columns.start) == tuple(np.maximum(high, 0))
-    assert (rows.stop, columns.stop) == tuple(np.add(SHAPE_BEFORE, np.minimum(low, 0)))
-    inner = slice(3, 121), slice(20, 140)
-    within = (~np.isfinite(stack[:, *inner])).sum(axis=(1, 2))
-    rows, columns = finite_part(ArrayFrames(stack), within, inner)
-    assert (rows.start, rows.stop, columns.start) == (max(3, high[0]), min(121, SHAPE_BEFORE[0] + low[0]), 20)

@@ -1,7 +1,5 @@
 """Rows and columns with offsets of their own are found, and levelled for measuring."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
@@ -16,9 +14,8 @@ SHAPE = (151, 162)
 def test_lines_of_a_scanner_do_not_bend_the_shifts(xp, transposed):
     path = walk(4, 16, 1.0)
     rng = np.random.default_rng(8)
-    clean = drifting(path, SHAPE, width=0.06)
     lines = rng.normal(0, 2, (16, SHAPE[0], 1)) + rng.normal(0, 3, (16, 1, 1)) * np.linspace(-1, 1, SHAPE[1])
-    stack = (clean + noise(clean, 0.2) + lines).astype(np.float32)
+    stack = (drifting(path, SHAPE, width=0.06, noisy=0.2) + lines).astype(np.float32)
     if transposed:
         stack, path = stack.transpose(0, 2, 1).copy(), path[:, ::-1]
     result = estimate_shifts(xp.asarray(stack), "first", 20)
@@ -29,8 +26,7 @@ def test_lines_of_a_scanner_do_not_bend_the_shifts(xp, transposed):
 
 def test_columns_that_stand_still_do_not_pin_a_slow_drift(xp):
     path = np.arange(24)[:, None] * np.array([0.02, -0.03])
-    clean = drifting(path, SHAPE, width=0.06)
-    stack = clean + noise(clean, 1.0) + np.random.default_rng(3).normal(0, 0.8, SHAPE[1])
+    stack = drifting(path, SHAPE, width=0.06, noisy=1.0) + np.random.default_rng(3).normal(0, 0.8, SHAPE[1])
     result = estimate_shifts(xp.asarray(stack), "first", 20)
     error = result.shifts + path
     assert np.sqrt(np.mean((error - error.mean(axis=0)) ** 2)) < 0.06
@@ -58,8 +54,7 @@ def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
 
 @pytest.mark.parametrize("deviation", [0.05, 2.0])
 def test_a_scene_without_such_lines_is_left_alone(deviation):
-    clean = drifting(walk(4, 16, 1.0), SHAPE, width=0.06)
-    notes = estimate_shifts(clean + noise(clean, deviation), "first", 20).notes
+    notes = estimate_shifts(drifting(walk(4, 16, 1.0), SHAPE, width=0.06, noisy=deviation), "first", 20).notes
     assert not any("offsets of their own" in note for note in notes)
 
 
@@ -78,9 +73,10 @@ def test_lines_of_the_scene_that_move_with_it_are_kept():
 def test_columns_do_not_pin_a_pair(seed):
     """Two frames tell, too: the pair was pinned at rest, without a flag."""
     path = np.array([[0, 0], [3.3, -4.6]])
-    clean = drifting(path, SHAPE, width=0.06, seed=seed + 1)
     columns = np.random.default_rng(seed).normal(0, 1.5, SHAPE[1])
-    found = estimate_shifts(clean + noise(clean, 0.2, seed) + columns, "first", 20)
+    found = estimate_shifts(
+        drifting(path, SHAPE, width=0.06, seed=seed + 1, noisy=0.2, noise_seed=seed) + columns, "first", 20
+    )
     np.testing.assert_allclose(found.shifts, -path, atol=0.06)
     assert found.trusted.all()
     assert any(note.startswith("Columns") for note in found.notes)

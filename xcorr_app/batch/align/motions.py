@@ -1,7 +1,5 @@
 """More than shifts: a stack measured by motions of whole frames or by patches, and what its tables say of that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -87,7 +85,6 @@ def as_shifts(result: MotionResult, engine: str, note: str, window: ShiftWindow)
         peak_ratio=nothing,
         flags=result.flags,
         fft_shifts=np.full((count, 2), np.nan),
-        difference=nothing,
         non_finite=np.array([int("non-finite" in flags) for flags in result.flags]),
         window=window,
         engine=engine,

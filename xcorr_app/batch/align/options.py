@@ -183,7 +183,7 @@ class AlignOptions(MovingOptions):
         if self.first_channel < 0:
             raise ArgumentError(f"channel {self.first_channel} does not exist: channels count from 0")
         if self.settings.masks is not None and self.model == "translation":
-            from xcorr_app.registration.masked.estimate import check_masks
+            from xcorr_app.registration.estimate_masked import check_masks
 
             check_masks(self.reference, self.settings)
 

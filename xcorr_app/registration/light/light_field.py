@@ -138,7 +138,7 @@ class ReferenceLight:
         mean_f, mean_g = _means(f, cover), _means(g, cover)
         shared = _means(f * g, cover) - mean_f * mean_g
         of_f, of_g = noise[..., None]
-        own = _steady(_means(g * g, cover) - mean_g**2 - of_g, of_g, correlated, weight)
+        own = np.maximum(_means(g * g, cover) - mean_g**2 - of_g, 0.0)
         gain, _ = _gain(shared, own, weight, terms)
         rho = _value(gain, terms)
         expected = correlated * ((of_f + rho**2 * of_g) * own + of_f * of_g)
@@ -159,18 +159,6 @@ def _fitted(
         ..., 0
     ]
     return fitted
-
-
-def _steady(
-    own: NDArray[np.float64], noise: NDArray[np.float64], correlated: float, weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Variances of tiles (n, tiles), shrunk towards their mean as far as noise of bins makes them scatter."""
-    total = np.maximum(weight.sum(axis=1, keepdims=True), _TINY)
-    mean = np.maximum((own * weight).sum(axis=1, keepdims=True) / total, 0.0)
-    scatter = ((own - mean) ** 2 * weight).sum(axis=1, keepdims=True) / total
-    chance = correlated * (4 * noise * mean + 2 * noise**2)
-    kept = np.clip(1 - chance / np.maximum(scatter, _TINY), 0.0, 1.0)
-    return np.asarray(np.maximum(mean + kept * (own - mean), 0.2 * (1 - kept) * mean))
 
 
 def _gain(

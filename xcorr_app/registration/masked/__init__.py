@@ -1,1 +1,1 @@
-"""Shifts where parts of the images do not count: `estimate` is the entry, `rules` says what counts."""
+"""Shifts where parts of the images do not count: `rules` says what counts."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.normalize import Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import Peaks, find_peaks, neighbourhoods, prefer
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.peaks.rated_peak import rate_peaks
@@ -146,16 +146,9 @@ class Planes:
 
 
 @dataclass(frozen=True)
-class FoundPeaks:
-    """One entry a plane."""
+class FoundPeaks(Peaks):
+    """Peaks of planes that were searched, and what is around them."""
 
-    row: NDArray[np.intp]
-    column: NDArray[np.intp]
-    """Indices into the plane that was searched."""
-    value: NDArray[np.float64]
-    """NaN where the plane has no valid element."""
-    rival: NDArray[np.float64]
-    """Height of the highest local maximum elsewhere; -inf where there is none."""
     climbs: NDArray[np.bool_]
     """Whether one of the eight values around is higher: it lies beyond the window."""
     around: NDArray[np.float64]
@@ -163,12 +156,6 @@ class FoundPeaks:
     near: NDArray[np.float64]
     """(n, 3, 3) of the plane that was searched."""
     rating: Significance
-
-    def ratio(self) -> NDArray[np.float64]:
-        """First peak over second; infinite where no positive rival exists, NaN where there is no peak."""
-        positive = self.rival > 0
-        ratio = np.where(positive, self.value / np.where(positive, self.rival, 1.0), np.inf)
-        return np.where(np.isnan(self.value), np.nan, ratio)
 
     def indices(self, xp: Any) -> tuple[Array, Array]:
         """Rows and columns, as arrays of numpy or cupy."""

@@ -33,7 +33,8 @@ class ShiftColumns(Columns):
     shifts: NDArray[np.float64]
     score: NDArray[np.float64]
     peak_ratio: NDArray[np.float64]
-    fft_shifts: NDArray[np.float64]
+    check_offset: NDArray[np.float64]
+    """(T, 2) pixels from shifts to those by the float64 FFT; NaN where these are not checked."""
     score_limit: NDArray[np.float64]
     chance_score: NDArray[np.float64]
     sigma: NDArray[np.float64]
@@ -80,13 +81,13 @@ class ShiftColumns(Columns):
     def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> ShiftColumns:
         """Columns for `count` frames of so many tiles, nothing known yet."""
         # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
-        shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
+        shifts, check_offset, sigma = np.full((3, count, 2), np.nan)
         score, ratio, least, chance, significance, false_alarm, inlier_fraction, edges, narrow = np.full(
             (9, count), np.nan
         )
         edge, disagrees, usable, flat, unreadable, *differences = np.zeros((9, count), dtype=bool)
         non_finite = np.zeros(count, dtype=np.int64)
-        found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
+        found = (shifts, score, ratio, check_offset, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         partial, inconsistent, reweighted, disambiguated = differences
         others = partial, inconsistent, inlier_fraction, edges, reweighted, disambiguated, narrow
@@ -104,8 +105,7 @@ class ShiftColumns(Columns):
         """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
         known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
         self.disambiguated = known
-        moved = np.where(known[:, None], shifts - self.shifts, 0.0)
-        self.shifts, self.fft_shifts = self.shifts + moved, self.fft_shifts + moved
+        self.shifts = np.where(known[:, None], shifts, self.shifts)
 
     def replaced(self, other: ShiftColumns, taken: NDArray[np.bool_]) -> ShiftColumns:
         """Take frames (T,) from another measurement, which left out a part of them."""
@@ -131,7 +131,6 @@ class ShiftColumns(Columns):
         return replace(
             self,
             shifts=shifts,
-            fft_shifts=self.fft_shifts + (shifts - self.shifts),
             sigma=np.where(taken[:, None], found.sigma, self.sigma),
             **columns,
         )
@@ -178,7 +177,7 @@ class ShiftColumns(Columns):
     def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
         """Frames (T,) that each word is said of."""
         with np.errstate(invalid="ignore"):
-            difference = np.hypot(*(self.shifts - self.fft_shifts).T)
+            difference = np.hypot(*self.check_offset.T)
             known = np.isfinite(self.score)
             ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
             uncertain = self.score < self.chance_score

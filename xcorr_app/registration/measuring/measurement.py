@@ -142,12 +142,6 @@ class Measurement(OnePass):
         rest = chosen & ~few
         found = self._phases(columns, reference, rest, self._phases(columns, reference, rest).shift)
         found.put(few, first.of(few))
-        lacking = chosen & ~np.isfinite(found.sigma).all(axis=1)
-        if 0 < 2 * lacking.sum() < chosen.sum():
-            # What lies over others lies over these, too.
-            once = self._phases(columns, reference, lacking, layers=True)
-            again = self._phases(columns, reference, lacking, once.shift, layers=True)
-            found.put(lacking, again.of(lacking))
         taken = _of_all(found, chosen)
         if taken is None:
             return columns
@@ -168,8 +162,6 @@ class Measurement(OnePass):
         reference: Reference,
         chosen: NDArray[np.bool_],
         start: NDArray[np.float64] | None = None,
-        *,
-        layers: bool = False,
     ) -> FineShifts:
         """Shifts and standard errors of frames (T,) by the phase of their cross-spectra; NaN where there are none.
 
@@ -179,7 +171,7 @@ class Measurement(OnePass):
         found = FineShifts(shifts.copy(), np.full_like(columns.sigma, np.nan))
 
         def refined(images: Array, frames: Array, numbers: NDArray[np.intp]) -> FineShifts:
-            return refine(images, frames, shifts[numbers], layers=layers)
+            return refine(images, frames, shifts[numbers])
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.put(numbers, these)
@@ -260,7 +252,7 @@ class Measurement(OnePass):
 
         def compare(chosen: NDArray[np.bool_]) -> None:
             for numbers, turned in self.over_chosen("turn", reference, chosen, compared):
-                found.write(numbers, turned)
+                found.put(numbers, turned)
 
         few = _less_sure(columns.sigma, seen, min(self._few, 2))
         for number in np.flatnonzero(few):

@@ -114,7 +114,7 @@ class OnePass:
                 exact = fixed_exactly or verifier.prepare_reference(_some(images, checked))
                 found = compared.of(checked)
                 shifts, disagrees = verify(verifier, found, exact, take(frames, checked), self.settings)
-                result.columns.fft_shifts[rows[checked]] = shifts
+                result.columns.check_offset[rows[checked]] = shifts - found.match.shift
                 result.columns.definition_disagrees[rows[checked]] = disagrees
             return result
 

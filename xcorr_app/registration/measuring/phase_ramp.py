@@ -9,10 +9,11 @@ their cross-spectrum C at the shift found so far, summed over cells of the frequ
     sum V 2 pi f Im(C exp(-2 pi i f d)) = 0,    V = c / ((1 - c^2) sqrt(Pa Pb)),    shift = start + d,
 
 Pa and Pb being the powers of the images and c their coherence at the shift found, by rings of frequencies (Knapp and
-Carter 1976, doi 10.1109/TASSP.1976.1162830). The covariance is the sandwich over cells, H^-1 (sum t t') H^-1. What lies
-near the Nyquist frequency is left out where lower frequencies alone say something else, by more than noise explains
-(Hausman 1978, doi 10.2307/1913827): it is aliased. Where very low frequencies contradict all others, fine and coarse
-structures move differently, as over the fixed pattern of a camera's pixels: nothing is refined.
+Carter 1976, doi 10.1109/TASSP.1976.1162830). The covariance is the sandwich over cells, H^-1 (sum t t') H^-1; of stars,
+whose photons scatter where they are, it is that over tiles of the picture. What lies near the Nyquist frequency is left
+out where lower frequencies alone say something else, by more than noise explains (Hausman 1978, doi 10.2307/1913827):
+it is aliased. Where very low frequencies contradict all others, fine and coarse structures move differently, as over
+the fixed pattern of a camera's pixels: nothing is refined.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.match import Comparison
+from xcorr_app.registration.measuring.score_tiles import is_peaked, scatter_over_tiles
 from xcorr_app.registration.measuring.spectral_cells import CELLS, Lattice, lattice_of, sums_over_cells
 
 Floats = NDArray[np.float64]
@@ -58,7 +60,7 @@ _PIXELS_AT_ONCE = {True: 1 << 24, False: 1 << 19}
 """Of frames that are transformed together, on a device and on the host."""
 
 
-def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) -> FineShifts:
+def refine(lefts: Array, rights: Array, start: Floats) -> FineShifts:
     """Refine what is to be added to frames to land on reference images, from estimates within half a pixel.
 
     Parameters
@@ -69,18 +71,15 @@ def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) 
         Frames.
     start : ndarray, shape (n, 2)
         Finite where a frame is to be refined.
-    layers : bool
-        Another layer is known to lie over the scene: very low frequencies, which show it, may differ.
     """
     shape: tuple[int, int] = (int(rights.shape[1]), int(rights.shape[2]))
     found = FineShifts(start.copy(), np.full(start.shape, np.nan))
     inside: NDArray[np.bool_] = np.asarray(np.isfinite(start).all(axis=1))
     inside[inside] = (np.array(shape) - np.abs(np.rint(start[inside])) >= MIN_SIDE).all(axis=1)
     rows = np.flatnonzero(inside)
-    bands = tuple(band for band in _BANDS[1:] if not layers or band >= _NOT_ALIASED)
-    shift, sigma, late = _refined(lefts, rights, rows, start[rows], bands)
+    shift, sigma, late = _refined(lefts, rights, rows, start[rows])
     if late.any():
-        shift[late], sigma[late], _ = _refined(lefts, rights, rows[late], shift[late], bands)
+        shift[late], sigma[late], _ = _refined(lefts, rights, rows[late], shift[late])
     good = np.isfinite(sigma).all(axis=1) & (np.abs(shift - start[rows]) < 1).all(axis=1)
     found.shift[rows[good]], found.sigma[rows[good]] = shift[good], sigma[good]
     return found
@@ -89,12 +88,12 @@ def refine(lefts: Array, rights: Array, start: Floats, *, layers: bool = False) 
 def with_phase_ramps(compared: Comparison, images: Array) -> Comparison:
     """Refine the shifts of frames, and their standard errors, against reference images (1 or n, h, w)."""
     found = refine(images, compared.values, compared.match.shift)
-    match, shapes = replace(compared.match, shift=found.shift), replace(compared.shapes, refined=found.sigma)
-    return replace(compared, match=match, shapes=shapes)
+    match = replace(compared.match, shift=found.shift)
+    return replace(compared, match=match, shapes=replace(compared.shapes, refined=found.sigma))
 
 
 def _refined(
-    lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, bands: tuple[float, ...]
+    lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Shifts and standard errors of some frames, and which windows were too far from the shift found."""
     shape = (int(rights.shape[1]), int(rights.shape[2]))
@@ -108,17 +107,21 @@ def _refined(
     found = _solved(cells, lattice, np.zeros_like(start), _BANDS[0])
     # Asked of all by one step, and of the few where a band says something else to the end.
     for row in np.flatnonzero(_some_band_differs(found)):
-        by_bands = _by_bands(cells.of(np.array([row])), lattice, found.step[row], bands)
-        for values, one in zip(found[:4], by_bands, strict=False):
+        by_bands = _by_bands(cells.of(np.array([row])), lattice, found.step[row])
+        for values, one in zip(found[:5], by_bands, strict=False):
             values[row] = one[0]
+    if is_peaked(lefts):
+        for part in parts:
+            at, of = start[part] + found.step[part], lefts if lefts.shape[0] == 1 else lefts[rows[part]]
+            scores = scatter_over_tiles(of, rights[rows[part]], start[part], at, found.weight[part], lattice, _FLANK)
+            found.variance[part] = np.fmax(found.variance[part], _sandwich(found.inverse[part], scores))
     # A window that is late by a pixel pulls by its mean squared slope over that of the scene.
     size = np.array(shape) - np.abs(np.rint(start))
     pull = np.abs(found.step) * (np.pi**2 / 4 / _FLANK / size) * found.power[:, None] * found.information
     with np.errstate(invalid="ignore"):
         sigma: Floats = np.sqrt(np.where(found.variance > 0, found.variance, np.nan))
-        late: NDArray[np.bool_] = np.asarray((pull > _PULL * sigma).any(axis=1))
-        late &= (np.abs(found.step) < 1).all(axis=1)
-    return start + found.step, sigma, late
+        late = (pull > _PULL * sigma).any(axis=1) & (np.abs(found.step) < 1).all(axis=1)
+    return start + found.step, sigma, np.asarray(late)
 
 
 class _Cells(NamedTuple):
@@ -132,9 +135,7 @@ class _Cells(NamedTuple):
     """(n, widths, rings) of both images, for every width of averages."""
 
     def of(self, rows: NDArray[np.intp]) -> _Cells:
-        """Of some frames; nothing is copied where it is all of them."""
-        if rows.size == len(self.cross):
-            return self
+        """Of some frames."""
         at = array_namespace(self.cross).asarray(rows)
         return _Cells(*(each[at] for each in self))
 
@@ -157,14 +158,21 @@ class _Solved(NamedTuple):
     """(n, 2) from the start."""
     variance: Floats
     """(n, 2) by the scatter of cells, and not below what the coherence allows: few cells misjudge their scatter."""
-    information: Floats
-    """(n, 2) diagonal of the inverse Hessian: the variance that the coherence allows."""
+    inverse: Floats
+    """(n, 3) of the Hessian."""
     power: Floats
     """(n,) weighted real part of the cross-spectrum."""
+    weight: Floats
+    """(n, rings) of frequencies."""
     hessian: Floats
     """(n, bands, 3) of the cells of each lower band at the step found, and"""
     slope: Floats
     """(n, bands, 2)."""
+
+    @property
+    def information(self) -> Floats:
+        """(n, 2) the variance that the coherence allows."""
+        return np.abs(self.inverse[:, [0, 2]])
 
 
 def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
@@ -176,10 +184,10 @@ def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
         return np.asarray((move**2 > _DIFFER * doubt).any(axis=(1, 2)))
 
 
-def _by_bands(cells: _Cells, lattice: Lattice, step: Floats, bands: tuple[float, ...]) -> _Solved:
+def _by_bands(cells: _Cells, lattice: Lattice, step: Floats) -> _Solved:
     """Of one frame, by the highest band that no lower one contradicts; NaN where very low ones do."""
     found = _solved(cells, lattice, step[None], _BANDS[0])
-    for band in bands:
+    for band in _BANDS[1:]:
         low = _solved(cells, lattice, found.step, band)
         with np.errstate(invalid="ignore"):
             doubt = np.maximum(low.variance - found.information, 0.25 * low.variance)
@@ -226,8 +234,8 @@ def _coherence(cross: Array, cells: _Cells, lattice: Lattice) -> Array:
     return xp.clip(coherence, 0, 1 - 1e-7)
 
 
-def _weighted(cells: _Cells, lattice: Lattice, step: Floats) -> tuple[Array, Array]:
-    """What cells (n, m) contribute at steps (n, 2): real and imaginary parts of the cross-spectrum, weighted."""
+def _weighted(cells: _Cells, lattice: Lattice, step: Floats) -> tuple[Array, Array, Array]:
+    """What cells (n, m) contribute at steps (n, 2): parts of the cross-spectrum, weighted; and weights (n, rings)."""
     xp = array_namespace(cells.cross)
     y, x, steps = xp.asarray(lattice.y), xp.asarray(lattice.x), xp.asarray(step)
     turn = y * steps[:, :1] + x * steps[:, 1:]
@@ -235,8 +243,9 @@ def _weighted(cells: _Cells, lattice: Lattice, step: Floats) -> tuple[Array, Arr
     cosine, sine, real, imaginary = xp.cos(turn), xp.sin(turn), cells.cross.real, cells.cross.imag
     even, side = real * cosine + imaginary * sine, imaginary * cosine - real * sine
     coherence = _coherence(even, cells, lattice)
-    weight = (coherence / ((1 - coherence**2) * cells.power))[:, xp.asarray(lattice.ring)]
-    return weight * even, weight * side
+    of_rings = coherence / ((1 - coherence**2) * cells.power)
+    weight = of_rings[:, xp.asarray(lattice.ring)]
+    return weight * even, weight * side, of_rings
 
 
 def _sums(even: Array, side: Array, lattice: Lattice) -> tuple[Floats, Floats]:
@@ -269,7 +278,7 @@ def _solved(cells: _Cells, lattice: Lattice, start: Floats, band: float) -> _Sol
     """Steps from where the cells were computed, by frequencies of a band."""
     step, going, last = start.copy(), np.arange(len(start)), _last(band, lattice)
     for _ in range(_STEPS):
-        hessian, slope = _sums(*_weighted(cells.of(going), lattice, step[going]), lattice)
+        hessian, slope = _sums(*_weighted(cells.of(going), lattice, step[going])[:2], lattice)
         move, inverse = _newton(hessian[:, last], slope[:, last])
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_MAX_STEP, _MAX_STEP)
@@ -278,17 +287,21 @@ def _solved(cells: _Cells, lattice: Lattice, start: Floats, band: float) -> _Sol
         going = going[known & ~converged]
         if not going.size:
             break
-    even, side = _weighted(cells, lattice, step)
+    even, side, weight = _weighted(cells, lattice, step)
     hessian, slope = _sums(even, side, lattice)
     _, inverse = _newton(hessian[:, last], slope[:, last])
-    i = np.stack([inverse[:, [0, 1]], inverse[:, [1, 2]]], axis=1)
     inside = array_namespace(side).asarray(lattice.ring <= last)
-    information, scatter = np.abs(inverse[:, [0, 2]]), _scatter(side * inside, lattice)
-    with np.errstate(invalid="ignore"):
-        variance = np.fmax((i @ scatter * i).sum(axis=2), information)
+    variance = np.fmax(_sandwich(inverse, _scatter(side * inside, lattice)), np.abs(inverse[:, [0, 2]]))
     rings = [_last(each, lattice) for each in _BANDS[1:]]
-    power = to_host((even * inside).sum(axis=1))
-    return _Solved(step, variance, information, power, hessian[:, rings], slope[:, rings])
+    power, of_rings = to_host((even * inside).sum(axis=1)), to_host(weight) * (np.arange(weight.shape[1]) <= last)
+    return _Solved(step, variance, inverse, power, of_rings, hessian[:, rings], slope[:, rings])
+
+
+def _sandwich(inverse: Floats, scatter: Floats) -> Floats:
+    """Variances (n, 2) of shifts by the scatter (n, 2, 2) of slopes, with inverse Hessians (n, 3)."""
+    i = inverse[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((i @ scatter * i).sum(axis=2))
 
 
 def _scatter(side: Array, lattice: Lattice) -> Floats:

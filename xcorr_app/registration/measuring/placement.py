@@ -107,59 +107,22 @@ def _limits(placement: Placement, shape: tuple[int, int]) -> list[tuple[NDArray[
     return limits
 
 
-def times_covered(
-    shape: tuple[int, int],
-    top: NDArray[np.intp],
-    bottom: NDArray[np.intp],
-    left: NDArray[np.intp],
-    right: NDArray[np.intp],
-) -> NDArray[np.intp]:
-    """How many rectangles (n,) cover each pixel: sums of +-1 at their corners."""
-    corners = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.intp)
-    for rows, columns, sign in ((top, left, 1), (bottom, right, 1), (top, right, -1), (bottom, left, -1)):
-        np.add.at(corners, (rows, columns), sign)
-    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
-
-
 def covered_part(
     placement: Placement, shape: tuple[int, int], count: int, least: tuple[int, int]
 ) -> tuple[slice, slice] | None:
-    """Rectangle, nearly the largest, that at least `count` frames cover everywhere; None where that is all.
+    """Rows, and columns, that at least `count` frames cover; None where that is all.
 
     Whatever stands where nothing is known pulls shifts aside, so that such a rim is better not measured; but of each
     axis `least` pixels and most of it are kept.
     """
-    (top_of, bottom_of), (left_of, right_of) = _limits(placement, shape)
-    there = (placement.weight > 0) & (top_of < bottom_of) & (left_of < right_of)
-    edges = (side[there].astype(np.intp) for side in (top_of, bottom_of, left_of, right_of))
-    covering = times_covered(shape, *edges)
-    lacking = covering < count
-    table = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.int64)
-    table[1:, 1:] = lacking.cumsum(axis=0).cumsum(axis=1)
-    top, bottom, left, right = 0, shape[0], 0, shape[1]
-    smallest = [max(kept, int(np.ceil(_MIN_SHARE * size))) for kept, size in zip(least, shape, strict=True)]
-
-    def holes(a: int, b: int, c: int, d: int) -> int:
-        return int(table[b, d] - table[a, d] - table[b, c] + table[a, c])
-
-    while holes(top, bottom, left, right):
-        height, width = bottom - top, right - left
-        sides = []
-        if height > smallest[0]:
-            sides += [
-                (holes(top, top + 1, left, right) / width, (top + 1, bottom, left, right)),
-                (holes(bottom - 1, bottom, left, right) / width, (top, bottom - 1, left, right)),
-            ]
-        if width > smallest[1]:
-            sides += [
-                (holes(top, bottom, left, left + 1) / height, (top, bottom, left + 1, right)),
-                (holes(top, bottom, right - 1, right) / height, (top, bottom, left, right - 1)),
-            ]
-        if not sides:
-            break
-        top, bottom, left, right = max(sides, key=lambda side: side[0])[1]
-    whole = (top, bottom, left, right) == (0, shape[0], 0, shape[1])
-    return None if whole else (slice(top, bottom), slice(left, right))
+    there, part = placement.weight > 0, []
+    for ends, size, kept in zip(_limits(placement, shape), shape, least, strict=True):
+        first, stop = (np.sort(end[there]) for end in ends)
+        begin, end = first[:count].max(initial=0), stop[-count:].min(initial=size)
+        is_enough = end - begin >= max(kept, _MIN_SHARE * size)
+        part.append(slice(int(begin), int(end)) if is_enough else slice(0, size))
+    rows, columns = part
+    return None if (rows, columns) == (slice(0, shape[0]), slice(0, shape[1])) else (rows, columns)
 
 
 def entering(frames: Array, placement: Placement) -> Array:

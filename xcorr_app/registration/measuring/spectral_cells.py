@@ -61,9 +61,8 @@ def lattice_of(height: int, width: int) -> Lattice:
     order = np.argsort(ring, kind="stable")
     count = np.bincount(ring) * 2.0 * height * width / CELLS**2
     y, x = (2 * np.pi * each.ravel()[order] for each in np.broadcast_arrays(y, x))
-    starts = np.searchsorted(ring[order], np.arange(count.size))
     axes: tuple[Any, Any] = np.fft.fftfreq(shape[0]), np.fft.fftfreq(shape[1])[: shape[1] // 2]
-    return Lattice(shape, axes, order, y, x, ring[order], starts, count)
+    return Lattice(shape, axes, order, y, x, ring[order], np.searchsorted(ring[order], np.arange(count.size)), count)
 
 
 def _whole_cells(size: int) -> int:
@@ -94,18 +93,23 @@ def windows_over(
     return sides[0], sides[1]
 
 
-def _spectra(images: Array, windows: list[NDArray[np.float32]], lattice: Lattice) -> Array:
+def spectra(images: Array, windows: list[NDArray[np.float32]], lattice: Lattice) -> Array:
     """Half spectra of images under windows, without the means of lines and the Nyquist frequencies."""
     xp, fft = array_namespace(images), fft_namespace(images)
-    y, x = (xp.asarray(each) for each in windows)
-    y, x = y[:, :, None], x[:, None, :]
+    y, x = xp.asarray(windows[0])[:, :, None], xp.asarray(windows[1])[:, None, :]
     seen = images.astype(xp.float32) * y
     seen = (seen - seen.sum(axis=1, keepdims=True) / y.sum(axis=1, keepdims=True) * y) * x
     seen -= seen.sum(axis=2, keepdims=True) / x.sum(axis=2, keepdims=True) * x
-    spectra = fft.rfft2(seen, s=lattice.shape)[:, :, :-1]
-    spectra[:, :, 0] *= np.float32(0.5**0.5)  # the other columns stand for two
-    spectra[:, lattice.shape[0] // 2] = 0
-    return spectra
+    found = fft.rfft2(seen, s=lattice.shape)[:, :, :-1]
+    found[:, :, 0] *= np.float32(0.5**0.5)  # the other columns stand for two
+    found[:, lattice.shape[0] // 2] = 0
+    return found
+
+
+def ramps(lattice: Lattice, shift: Floats, xp: Any) -> tuple[Array, Array]:
+    """Phases (n, rows, 1) and (n, 1, columns) of frequencies that turn spectra back by shifts (n, 2)."""
+    y, x = (np.exp(-2j * np.pi * shift[:, i, None] * f).astype(np.complex64) for i, f in enumerate(lattice.axes))
+    return xp.asarray(y)[:, :, None], xp.asarray(x)[:, None, :]
 
 
 def sums_over_cells(
@@ -117,10 +121,9 @@ def sums_over_cells(
     """
     xp = array_namespace(rights)
     of_left, of_right = windows_over(rights.shape[1:], start, rise)
-    a, b = _spectra(lefts, of_left, lattice), _spectra(rights, of_right, lattice)
-    ramps = [np.exp(-2j * np.pi * start[:, i, None] * f).astype(np.complex64) for i, f in enumerate(lattice.axes)]
+    a, b = spectra(lefts, of_left, lattice), spectra(rights, of_right, lattice)
     cross = xp.conj(a) * b
-    cross *= xp.asarray(ramps[0])[:, :, None]
-    cross *= xp.asarray(ramps[1])[:, None, :]
+    for ramp in ramps(lattice, start, xp):
+        cross *= ramp
     left, right = (lattice.summed(each.real**2 + each.imag**2).astype(np.float64) for each in (a, b))
     return left, right, lattice.summed(cross).astype(np.complex128)

@@ -54,6 +54,5 @@ class StillLayer:
         return replace(
             measured,
             shifts=found,
-            fft_shifts=measured.fft_shifts + (found - measured.shifts),
             sigma=np.where(same[:, None], sigma, measured.sigma),
         )

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -38,13 +38,17 @@ from xcorr_app.arrays.lazy import moved_by_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.moving.device_moving import move_on_device
-from xcorr_app.registration.moving.interpolation import LANCZOS_RADIUS, Order, OrderName, check_order, inside, order_of
+from xcorr_app.registration.moving.interpolation import (
+    LANCZOS_RADIUS,
+    Order,
+    OrderName,
+    check_order,
+    inside_each,
+    order_of,
+)
 from xcorr_app.registration.moving.translation import Buffers, Mode, Translator, working_type
 from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.system import worker_count
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 Border: TypeAlias = Literal["constant", "nearest", "reflect", "mirror", "wrap"]
 _PADS = {"reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
@@ -185,14 +189,13 @@ def shift_frames(
     order: Order = 1,
     mode: Border = "constant",
     cval: float = 0.0,
-    out: Array | None = None,
     workers: int | None = None,
     counts: bool = True,
 ) -> tuple[Array, int]:
     """Move frames (T, Y, X) as `apply_shifts` does; returns them and the number of pixels that were clipped.
 
-    `out` takes the result: same kind, shape and type as `frames`, not overlapping with it in memory. `workers` is the
-    number of threads on the CPU, by default one for each core this process may use; the result does not depend on it.
+    `workers` is the number of threads on the CPU, by default one for each core this process may use; the result does
+    not depend on it.
     A device's clipped pixels need not be counted (`counts`): the host waits for them.
 
     Examples
@@ -209,14 +212,12 @@ def shift_frames(
     if mode not in get_args(Border):
         raise ArgumentError(f"border={mode!r} is unknown: choose one of {', '.join(map(repr, get_args(Border)))}")
     fill = _checked_cval(cval, np.dtype(frames.dtype))
-    if out is not None:
-        _check_out(out, frames, xp)
     threads = _thread_count(workers)
     if mode in _PADS:
-        return _moved_padded(frames, moves, order, mode, out, workers, counts=counts)
+        return _moved_padded(frames, moves, order, mode, workers, counts=counts)
     if xp is not np:
-        return move_on_device(frames, moves, order, fill if mode == "constant" else None, out, counts=counts)
-    result = np.empty(frames.shape, dtype=frames.dtype) if out is None else out
+        return move_on_device(frames, moves, order, fill if mode == "constant" else None, counts=counts)
+    result = np.empty(frames.shape, dtype=frames.dtype)
     threads = min(threads, len(moves))
 
     def move_every(first: int) -> int:
@@ -238,7 +239,6 @@ def _moved_padded(
     moves: npt.NDArray[np.float64],
     order: Order,
     mode: Border,
-    out: Array | None,
     workers: int | None,
     *,
     counts: bool,
@@ -254,9 +254,7 @@ def _moved_padded(
     if clipped:  # of what lies beyond, too: rounding alone changes no pixel by more than a half
         exact, _ = shift_frames(wide.astype(np.float64), moves, order=order, mode="nearest", workers=workers)
         clipped = int((abs(exact - moved)[inside] > 0.501).sum())
-    result = array_namespace(frames).empty(frames.shape, frames.dtype) if out is None else out
-    result[...] = moved[inside]
-    return result, clipped
+    return array_namespace(frames).ascontiguousarray(moved[inside]), clipped
 
 
 def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, slice]:
@@ -274,8 +272,8 @@ def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, s
     slices = []
     for axis, name in enumerate(("row", "column")):
         length = int(shape[axis])
-        ranges = [inside(length, float(shift)) for shift in moves[:, axis]]
-        first, stop = max(r[0] for r in ranges), min(r[1] for r in ranges)
+        firsts, stops = inside_each(length, moves[:, axis])
+        first, stop = int(firsts.max()), int(stops.min())
         if first >= stop:
             low, high = moves[:, axis].min(), moves[:, axis].max()
             raise ArgumentError(
@@ -326,15 +324,6 @@ def _checked_cval(cval: float, dtype: np.dtype) -> float:
     if not math.isfinite(value) or value != math.floor(value) or not limits.min <= cval <= limits.max:
         raise ArgumentError(f"cval={cval} is no {dtype} value: choose a whole number from {limits.min} to {limits.max}")
     return int(cval)
-
-
-def _check_out(out: Array, frames: Array, xp: ModuleType) -> None:
-    if array_namespace(out) is not xp:
-        raise DataTypeError("out and stack are arrays of different libraries")
-    if out.shape != frames.shape or out.dtype != frames.dtype:
-        raise ShapeError(f"out is {out.dtype} {out.shape}: expected {frames.dtype} {frames.shape}")
-    if xp.may_share_memory(out, frames):
-        raise ArgumentError("out overlaps with stack in memory: pass an array of its own")
 
 
 def _thread_count(workers: int | None) -> int:

@@ -26,23 +26,23 @@ _NUMBERS_A_PIXEL = 16
 
 
 def move_on_device(
-    frames: Array, shifts: NDArray[np.float64], order: Order, outside: float | None, out: Array, *, counts: bool
+    frames: Array, shifts: NDArray[np.float64], order: Order, outside: float | None, *, counts: bool
 ) -> tuple[Array, int]:
     """Move frames as `apply_shifts` does, and count clipped pixels where asked: the host waits for the count alone."""
     height, width = frames.shape[1:]
-    with on_device_of(frames, out):
+    with on_device_of(frames):
         limits = device_limits(current_device())
         decision = decide_moving((height, width), len(frames), name_of(frames.dtype), order, limits)
         if decision.engine == "fft":
-            return _by_fourier(frames, shifts, outside, out, counts=counts)
-        moved, clipped = translate_on_device(frames, shifts, decision.kernel, outside=outside, out=out, counts=counts)
+            return _by_fourier(frames, shifts, outside, counts=counts)
+        moved, clipped = translate_on_device(frames, shifts, decision.kernel, outside=outside, counts=counts)
         return moved, 0 if clipped is None else int(clipped.sum())
 
 
 def _by_fourier(
-    frames: Array, shifts: NDArray[np.float64], outside: float | None, out: Array, *, counts: bool
+    frames: Array, shifts: NDArray[np.float64], outside: float | None, *, counts: bool
 ) -> tuple[Array, int]:
-    result = translate_on_device(frames, shifts, "nearest", outside=outside, out=out)[0]  # what moves by whole pixels
+    result = translate_on_device(frames, shifts, "nearest", outside=outside)[0]  # what moves by whole pixels
     snapped = snap_each(shifts)
     others = np.flatnonzero((snapped != np.rint(snapped)).any(axis=1))
     if not others.size:

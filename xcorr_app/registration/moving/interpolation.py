@@ -83,32 +83,18 @@ def check_order(order: object) -> None:
         raise ArgumentError(f"interpolation={order!r} is unknown: choose one of {', '.join(get_args(OrderName))}")
 
 
-def snap(shift: float) -> float:
-    """``shift`` (pixels), or the whole number it is within `WHOLE_PIXEL_TOLERANCE` of."""
-    whole = float(round(shift))
-    return whole if abs(shift - whole) <= WHOLE_PIXEL_TOLERANCE else float(shift)
-
-
-def inside(length: int, shift: float) -> tuple[int, int]:
-    """First and one-past-last index whose position is in ``[0, length - 1]``; (0, 0) where there is none.
-
-    A position up to `EDGE_TOLERANCE` beyond an edge counts as inside and reads the edge pixel: a shift that is
-    nothing but the noise of a measurement must not blank a row.
-    """
-    shift = snap(shift)
-    first = max(0, math.ceil(shift - EDGE_TOLERANCE))
-    stop = min(length, math.floor(length - 1 + shift + EDGE_TOLERANCE) + 1)
-    return (first, stop) if first < stop else (0, 0)
-
-
 def snap_each(shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`snap` of every shift; calls of NumPy take too long for a single one."""
+    """Shifts (pixels), or the whole numbers they are within `WHOLE_PIXEL_TOLERANCE` of."""
     whole = np.rint(shifts)
     return np.asarray(np.where(np.abs(shifts - whole) <= WHOLE_PIXEL_TOLERANCE, whole, shifts))
 
 
 def inside_each(length: int, shifts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """`inside` of every shift, as whole numbers; ``first >= stop`` where no index is inside."""
+    """First and one-past-last index, as whole numbers, whose position is in ``[0, length - 1]``, of every shift.
+
+    ``first >= stop`` where there is none. A position up to `EDGE_TOLERANCE` beyond an edge counts as inside and reads
+    the edge pixel: a shift that is nothing but the noise of a measurement must not blank a row.
+    """
     shifts = snap_each(shifts)
     first = np.maximum(np.ceil(shifts - EDGE_TOLERANCE), 0.0)
     stop = np.minimum(np.floor(length - 1 + shifts + EDGE_TOLERANCE) + 1, float(length))
@@ -122,12 +108,13 @@ def plan_axis(length: int, shift: float, order: Order) -> AxisMove:
     the samples are the same and the indices stay small.
     """
     reach = length + 2 * LANCZOS_RADIUS
-    shift = snap(min(max(shift, -reach), reach))
+    shift = float(snap_each(np.clip(shift, -reach, reach)))
     if order == 0:
         shift = float(round(shift))
     start = math.floor(-shift)
     fraction = -shift - start
-    first, stop = inside(length, shift)
+    first, stop = (int(end) for end in inside_each(length, np.asarray(shift)))
+    stop = max(first, stop)
     if fraction == 0.0 or order == "fourier":
         return AxisMove(shift, start, (1.0,), first, stop)
     offset, weights = fraction_taps(order, fraction)

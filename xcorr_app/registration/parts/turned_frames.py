@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.motion.starts import apart, likely_motions, log_polar
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
@@ -47,7 +48,7 @@ _MAX_STEPS = 16
 
 
 @dataclass(frozen=True)
-class Turned:
+class Turned(Columns):
     """What was found of n frames."""
 
     shift: NDArray[np.float64]
@@ -71,11 +72,6 @@ class Turned:
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
         return cls(shift, sigma, np.full((count, 2, 2), np.nan), holds, outliers, maps)
 
-    def write(self, rows: NDArray[np.intp], found: Turned) -> None:
-        """Write what was found into these rows."""
-        for name in self.__dataclass_fields__:
-            getattr(self, name)[rows] = getattr(found, name)
-
 
 class StraightReference:
     """An image (1, h, w) that frames which turn are compared with."""
@@ -95,7 +91,6 @@ class StraightReference:
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
             sizes = self._pyramid.sizes(smoothed(frames[i : i + 1], self._smoothing))
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
-            rest = 1 - score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
             for start in self._starts(shift[i], sizes[-1]):
                 fits = self._pyramid.refined(
                     sizes, np.zeros(1, np.intp), start[None], most_steps=_MAX_STEPS, without_hold=0
@@ -106,7 +101,8 @@ class StraightReference:
                 if not _is_within(window, -motion[:2, 2]):
                     continue
                 tiles = self._agreement(frames[i], motion, grid)
-                if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * rest:
+                score = score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
+                if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * (1 - score):
                     turned.shift[i], turned.linear[i] = -motion[:2, 2], motion[:2, :2]
                     turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
                     turned.tiles[i], turned.holds[i] = tiles[0], True

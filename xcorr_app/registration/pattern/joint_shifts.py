@@ -38,14 +38,11 @@ class JointShifts:
 
     def replacing(self, measured: ShiftColumns) -> ShiftColumns:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""
-        difference = measured.fft_shifts - measured.shifts
         known: NDArray[np.bool_] = np.asarray(np.isfinite(self.shifts).all(axis=1))
-        shifts = np.where(known[:, None], self.shifts, measured.shifts)
         # What differs from tile to tile, and a second peak, is the pattern, which is accounted for.
         return replace(
             measured,
-            shifts=shifts,
-            fft_shifts=shifts + difference,
+            shifts=np.where(known[:, None], self.shifts, measured.shifts),
             sigma=np.where(known[:, None], self.sigma, measured.sigma),
             peak_ratio=np.where(known, np.nan, measured.peak_ratio),
             inconsistent=measured.inconsistent & ~known,

@@ -45,9 +45,9 @@ _RIDGE = 1e-6
 """Share by which a diagonal is larger: of layers that lie on each other, one is enough."""
 _STILL = 0.3
 """Pixels by which a layer that stands still seems to move at most: windows pull at it."""
-_STRONGER, _NEARER = 1.5, 3.0
-"""Times that what stands still shows more of the pictures than what moves, and lies nearer to the shift measured, from
-which it is the scene."""
+_STRONGER, FAR_STRONGER, _NEARER = 1.5, 16.0, 3.0
+"""Times that what stands still has the power of things that move, or of what fills the picture as a scene does, and
+lies nearer to the shift measured, from which it is the scene."""
 _EVEN = 1 / 3
 """Evenness of what changes, from which what moves fills the picture as a scene does."""
 _DIFFERS = 3.0
@@ -203,8 +203,7 @@ class PairCells:
         # The middle of a cell is half of one from where it begins, but for half a frequency.
         half = [np.exp(-1j * np.pi * lags * (1 / CELLS - 1 / size)) for size in self.padded]
         shown = (np.fft.fft2(plane) * half[0][:, None] * half[1]).real
-        best = np.unravel_index(shown.argmax(), shown.shape)
-        return self.start + lags[list(best)]
+        return self.start + lags[list(np.unravel_index(shown.argmax(), shown.shape))]
 
     def strength(self, at: Motions) -> float:
         """Share of the layer over that of the scene."""
@@ -240,14 +239,15 @@ class PairCells:
     def normal(self, view: View, *, layer: bool, moves: bool) -> tuple[Floats, Floats, Floats]:
         """Slopes (a, rings) of the cost along shares and shifts, their matrices (a, a, rings); scores (2, n)."""
         at, c = view.at, view.coherence
-        along = c.conj() / np.maximum(np.abs(c), 1e-300)
+        # Shares of nothing grow along the scene: a ring that begins without either is not left so.
+        along = np.where(c == 0, view.scene.conj(), c.conj() / np.maximum(np.abs(c), 1e-300))
         ways = [view.scene, *([view.layer] if layer else []), *(1j * self.k * (at.s[self.ring] * view.scene))]
         ways += [*(1j * self.k * (at.p[self.ring] * view.layer))] if moves else []
         turned = along * np.array(ways)
         # In units of their standard deviations.
-        unit = np.sqrt(2 * self.values) / np.stack([view.incoherent, np.sqrt(view.incoherent)])
+        unit = np.sqrt(2 * self.values) / np.array([view.incoherent, np.sqrt(view.incoherent)])
         score = 2 * along * self.values * (c / view.incoherent - 2 * self.cross / view.left)
-        score = np.stack([score.real, score.imag]) / unit
+        score = np.array([score.real, score.imag]) / unit
         slopes = np.stack([turned.real, turned.imag], axis=1) * unit
         matrix = np.einsum("aij,bij->abj", slopes, slopes)
         return self._sums((slopes * score).sum(axis=1)), self._sums(matrix), score
@@ -263,7 +263,7 @@ def _stepped(at: Motions, slopes: Floats, matrix: Floats, damping: float) -> Mot
         -_LONGEST,
         _LONGEST,
     )
-    shares = np.stack([at.s, at.p])
+    shares = np.array([at.s, at.p])
     shares[: 1 + layer] -= (of_rings + by @ step).T
     shares = np.clip(shares, 0, _FULL)
     shares /= np.maximum(shares.sum(axis=0) / _FULL, 1)
@@ -273,8 +273,8 @@ def _stepped(at: Motions, slopes: Floats, matrix: Floats, damping: float) -> Mot
 def _inverse(matrix: Floats, shares: int, damping: float) -> tuple[Floats, Floats, Floats]:
     """Of normal equations (a, a, rings), the first of which are of each ring's own unknowns, and eliminated."""
     damped = matrix + np.eye(len(matrix))[..., None] * (matrix * (damping + _RIDGE) + _RIDGE)
-    own = np.linalg.inv(np.moveaxis(damped[:shares, :shares], -1, 0))
-    by = own @ np.moveaxis(damped[:shares, shares:], -1, 0)
+    own = np.linalg.inv(damped[:shares, :shares].transpose(2, 0, 1))
+    by = own @ damped[:shares, shares:].transpose(2, 0, 1)
     schur = damped[shares:, shares:].sum(axis=-1) - np.einsum("ijr,rik->jk", damped[:shares, shares:], by)
     return by, np.asarray(np.linalg.inv(schur), np.float64), np.asarray(own, np.float64)
 
@@ -309,16 +309,17 @@ def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> OverStillLa
     one = cells.alone(one.at.d)
     found, unsure = bins * both.at.d, bins * np.sqrt(both.variance * both.scatter)
     past = np.maximum(shift - np.maximum(found, 0), np.minimum(found, 0) - shift)
-    between = (past < np.maximum(_STILL, _DIFFERS * np.hypot(unsure, sigma))).all()
-    if not (between and _is_surer(both, one, len(one.cost) / 2 + 2)):
+    is_beyond = (past >= np.maximum(_STILL, _DIFFERS * np.hypot(unsure, sigma))).any()
+    if is_beyond or not _is_surer(both, one, len(one.cost) / 2 + 2):
         return None
     free = cells.fit(both.at, moves=True)
     if _is_surer(free, both, 2) and np.abs(free.at.e).max() > _STILL / bins:
         return None
     strength, from_layer, from_scene = cells.strength(both.at), np.hypot(*shift), np.hypot(*(shift - found))
-    is_scene = evenness(coarse[1] - coarse[0]) > _EVEN and (strength < 1 or cells.is_white(both.at.p))
+    fills = evenness(coarse[1] - coarse[0]) > _EVEN
+    is_scene = fills and (strength < 1 or cells.is_white(both.at.p))
     follows = from_scene >= from_layer and not is_scene
-    if follows and (strength < _STRONGER or from_scene < _NEARER * from_layer):
+    if follows and (strength < (FAR_STRONGER if fills else _STRONGER) or from_scene < _NEARER * from_layer):
         return OverStillLayer(shift, np.full(2, np.inf), strength, found)
     sure = _is_surer(both, one, len(one.cost) / 2 + 2, CELLS**2)
     cells = PairCells.of(images, np.zeros(2) if follows else found)

@@ -23,7 +23,7 @@ from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.joint_shifts import JointShifts
 from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
-from xcorr_app.registration.pattern.pair_layers import over_still_layer
+from xcorr_app.registration.pattern.pair_layers import FAR_STRONGER, over_still_layer
 from xcorr_app.registration.pattern.pattern_search import (
     BINNED_FROM,
     in_turns,
@@ -153,7 +153,9 @@ def without_pattern(
         return pairs
     # All frames together say it better, if both layers are all that they show.
     fit = _by_layers(frames, measured, plain, measure, many, begin[many], by_most=pairs.by_most)
-    return fit if fit.leaves_nothing or (few.joint is None and fit.frames is not None) else pairs
+    if fit.frames is None or (pairs.ambiguous and fit.frames.strength**2 > FAR_STRONGER):
+        return pairs
+    return fit if fit.leaves_nothing or few.joint is None else pairs
 
 
 def _by_pairs(
@@ -234,11 +236,9 @@ def _by_layers(
 
 
 def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
-    """Pattern (Y, X) of whole frames, of which a part was looked at."""
-    if part is None:
-        return pattern
+    """Pattern (Y, X) of whole frames, of which it shows a part."""
     whole = array_namespace(pattern).zeros(frames.shape, dtype=pattern.dtype)
-    whole[part] = pattern
+    whole[part or ...] = pattern
     return whole
 
 

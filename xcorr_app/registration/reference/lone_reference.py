@@ -36,23 +36,22 @@ def other_reference(
         return None
     from_it = usable[::-1] if reference == "last" else usable
     others = from_it[1:]
-    if measured.valid(settings)[others].mean() > FOUND_BY_CHANCE:
-        return None
     # What resembles it at the edge of the window has gone farther, and is no other scene.
     gone = measured.on_edge & ~(measured.false_alarm > MAX_FALSE_ALARM)
-    if 2 * gone[others].sum() > others.size:
+    if measured.valid(settings)[others].mean() > FOUND_BY_CHANCE or 2 * gone[others].sum() > others.size:
         return None
     places = np.linspace(0, usable.size - 1, min(_SPREAD, usable.size)).round().astype(int)
     numbers = from_it[np.union1d(places, np.arange(min(_NEXT_TO_IT, usable.size)))]
     sample = HeldFrames.of(PickedFrames(frames, tuple(numbers.tolist())))
     plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
     for place in np.unique(np.linspace(1, len(numbers) - 1, _CANDIDATES + 2).round().astype(int))[1:-1].tolist():
-        found, others = np.ones(len(numbers), dtype=bool), np.delete(np.arange(len(numbers)), place)
-        # Half of them first: the rest is measured where it may yet make a majority.
-        for part in np.split(others, [others.size // 2 + 1]):
+        found, away = np.ones(len(numbers), dtype=bool), np.abs(np.arange(1, len(numbers)) - place)
+        others = 1 + away.argsort(kind="stable")[1:]
+        # First the reference and the two that are next to this one, which it finds where it finds any.
+        for part in np.split(np.append(0, others), [3]):
             some = PickedFrames(sample, tuple(part.tolist()))
             found[part] = trial(some, sample.chunk.frames[place], plain).trusted(plain)
-            if found[0] or 2 * found.sum() <= found.size:
+            if found[0] or not found[others[:2]].any() or 2 * found.sum() <= found.size:
                 break
         else:
             return int(numbers[np.flatnonzero(found)[0]])

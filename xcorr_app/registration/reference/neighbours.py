@@ -66,8 +66,6 @@ def _previous(measurement: Measurement, first: tuple[int, Array], verified: NDAr
     measured.follows = follows
     step, own = measured.shifts, measured.sigma
     measured.shifts, measured.sigma = _summed(step, own, follows)
-    # Each check is of one step: it starts from where the engine's own sum stood before.
-    measured.fft_shifts = measured.shifts - step + measured.fft_shifts
     return _closed(measurement, first, measured, own)
 
 
@@ -179,9 +177,9 @@ def _placed(runs: list[ShiftColumns], partners: list[NDArray[np.intp]], held: in
     measured.shifts = np.where(has_shift, placed, np.nan)
     # Of the checks of all pairs of a frame the one that is farthest off counts.
     used = np.where(sound.any(axis=0), sound, np.arange(len(runs))[:, None] == 0)
-    differences = np.array([run.fft_shifts - run.shifts for run in runs])
+    differences = np.array([run.check_offset for run in runs])
     size = np.where(used & np.isfinite(differences).all(axis=2), np.hypot(*differences.transpose(2, 0, 1)), -1.0)
-    measured.fft_shifts = measured.shifts + differences[size.argmax(axis=0), frames]
+    measured.check_offset = differences[size.argmax(axis=0), frames]
     disagree = np.array([run.definition_disagrees for run in runs]) & used
     measured.definition_disagrees = np.asarray(disagree.any(axis=0))
     sides = np.concatenate([later, earlier_of]), np.concatenate([run_of, run_of + len(runs)]), np.tile(is_sound, 2)

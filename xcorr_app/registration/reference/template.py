@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.measuring.placement import at_level, levels, moved
+from xcorr_app.registration.measuring.placement import at_level, levels
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
+from xcorr_app.registration.moving.apply import shift_frames
 from xcorr_app.registration.reference.lone_reference import FOUND_BY_CHANCE
 from xcorr_app.registration.reference.stack_statistics import aligned_mean_of_others, mean_of_others
 from xcorr_app.registration.settings import Settings
@@ -28,14 +28,8 @@ _CONVERGED = 0.0005
 """The template is settled once no frame's shift changes by more than this, in pixels."""
 _FROM_EDGE = 2
 """Pixels inside the window that a shift must lie to be measured."""
-
 _MAX_OFFSET = 0.05
 """Pixels by which the image that frames are brought to the level of may be displaced."""
-_SUPPORT = 2
-"""Pixels that cubic interpolation reaches to each side."""
-_WHOLLY = 0.999
-"""Interpolated mask from which a pixel was made of known ones."""
-
 
 _WOULD_BLUR = (
     "Parts of the picture move otherwise, or come and go, and would blur a template: "
@@ -70,7 +64,7 @@ def against_template(
             known = others[np.isfinite(others).all(axis=1)]
             found.sigma[origin] = np.median(known, axis=0) if len(known) else np.nan
             found.sigma *= 0.5 if pair else 1.0
-            _move_origin(found, _mean_place(found, settings))
+            found.shifts = found.shifts - _mean_place(found, settings)
         return found, named, (*notes, *why)
 
     if pair or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
@@ -110,7 +104,9 @@ def against_template(
         if part.any():
             last, centre = centre, _centre(shifts[part], measurement.window)
             if np.abs(last - centre).max() > _MAX_OFFSET:
-                image, known = moved(image[None], (last - centre)[None])[0], _still_known(known, last - centre)
+                missing = measurement.xp.where(known, image, np.nan)
+                image = shift_frames(missing[None], (last - centre)[None], order=3, cval=np.nan)[0][0]
+                known = measurement.xp.isfinite(image)
     if template is None or part.sum() < 2:
         return None
     if 2 * measured.trusted(settings).sum() < sure:
@@ -120,13 +116,13 @@ def against_template(
     if from_mean:
         # As far from the others as it seems, a frame is from the mean of all by so much less, and its error, too.
         measured.sigma = measured.sigma * (1 - 1 / template.count)
-        _move_origin(measured, _mean_place(measured, settings))
+        measured.shifts = measured.shifts - _mean_place(measured, settings)
     else:
         # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
         own = measured.sigma[origin]
         measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
         measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
-        _move_origin(measured, _origin(measured, began, origin, settings))
+        measured.shifts = measured.shifts - _origin(measured, began, origin, settings)
     described = (
         f"mean of {template.count} aligned frames but the one measured, rounds: {rounds}, begun with {begun_with}"
     )
@@ -160,18 +156,6 @@ def _centre(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.floa
     return np.asarray(np.clip(np.median(shifts, axis=0), low, high))
 
 
-def _still_known(known: Array, shift: NDArray[np.float64]) -> Array:
-    """Which pixels of an image are known after it was moved, with a margin for its interpolation."""
-    there = moved(known[None].astype(np.float32), shift[None])[0] > _WHOLLY
-    inside = there & False
-    rows, columns = (
-        slice(max(int(np.ceil(by)), 0) + _SUPPORT, size + min(int(np.floor(by)), 0) - _SUPPORT)
-        for size, by in zip(known.shape, shift, strict=True)
-    )
-    inside[rows, columns] = there[rows, columns]
-    return inside
-
-
 def _origin(measured: ShiftColumns, began: NDArray[np.float64], origin: int, settings: Settings) -> NDArray[np.float64]:
     """What is taken off all shifts so that the frame begun with has none; where it has no good one, as it was."""
     trusted = measured.trusted(settings)
@@ -184,12 +168,6 @@ def _mean_place(measured: ShiftColumns, settings: Settings) -> NDArray[np.float6
     """Mean shift (2,) of the frames to be trusted, zero where none are."""
     trusted = measured.trusted(settings)
     return np.asarray(measured.shifts[trusted].sum(axis=0) / max(int(trusted.sum()), 1))
-
-
-def _move_origin(measured: ShiftColumns, origin: NDArray[np.float64]) -> None:
-    """Count shifts from there."""
-    measured.shifts = measured.shifts - origin
-    measured.fft_shifts = measured.fft_shifts - origin
 
 
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:

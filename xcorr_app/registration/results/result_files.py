@@ -100,7 +100,7 @@ def load_table(path: Path) -> dict[str, Any]:
     if not rows or [row.frame for row in rows] != list(range(len(rows))):
         raise DamagedFileError(f"{path}: is no table of shifts: its frames are not numbered from 0")
     shifts = array_of(rows, "dy", "dx")
-    each = {name: array_of(rows, name)[:, 0] for name in ("score", "peak_ratio", "difference", "significance")}
+    each = {name: array_of(rows, name)[:, 0] for name in ("score", "peak_ratio", "significance")}
     reach = np.ceil(np.nan_to_num(np.abs(shifts)).max(axis=0)).astype(int)
     return dict(
         shifts=shifts,

@@ -37,8 +37,6 @@ class ShiftResult(FrameResult):
     """Words that say what is doubtful: the words of :mod:`xcorr_app.registration.quality`."""
     fft_shifts: NDArray[np.float64]
     """(T, 2) shifts by the float64 zero-padded FFT reference; NaN where not verified."""
-    difference: NDArray[np.float64]
-    """(T,) distance in pixels between the two; NaN where not verified."""
     non_finite: NDArray[np.int64]
     """(T,) number of NaN or infinite pixels that were replaced for measuring."""
     window: ShiftWindow
@@ -90,6 +88,11 @@ class ShiftResult(FrameResult):
         return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    @property
+    def difference(self) -> NDArray[np.float64]:
+        """(T,) pixels between shifts and those by the FFT reference; NaN where not verified."""
+        return np.asarray(np.hypot(*(self.shifts - self.fft_shifts).T))
 
     @property
     def trusted(self) -> NDArray[np.bool_]:

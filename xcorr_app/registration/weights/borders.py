@@ -69,7 +69,7 @@ def without_rims(missing: NDArray[np.bool_], roi: Roi | None = None) -> Roi | No
     part, ends = missing[roi or _WHOLE], [slice(0, 0), slice(0, 0)]
     for axis in (0, 1):
         # Rows by their middle, where columns at the rim are not, and columns by the rows that are left.
-        across = part[:, part.shape[1] // 4 : -(part.shape[1] // 4)] if axis == 0 else part[ends[0]]
+        across = part[:, part.shape[1] // 4 : -(-3 * part.shape[1] // 4)] if axis == 0 else part[ends[0]]
         kept = np.flatnonzero(across.mean(axis=1 - axis) < _OF_LINE)
         if not kept.size:
             return None

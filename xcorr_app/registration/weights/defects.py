@@ -27,9 +27,10 @@ _MIN_FRAMES = 3
 """Below which noise excuses nothing: a point of light may stand still in two."""
 _MIN_POINTS = 8
 """Points beyond the first of each pair of frames, below which nothing is known of what they have in common."""
-_PEAKS, _IN_COMMON = 5, 0.3
+_PEAKS, _COMPARED, _IN_COMMON = 5, 200, 0.3
 """Times as many highest points of a frame, with which those of another are compared, as a point of light may lie on one
-pixel here and on two there; and share of the points that one displacement may put on those."""
+pixel here and on two there; points of which more say no more; and share of them that one displacement may put on
+those."""
 
 
 def defects(images: Array) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
@@ -74,8 +75,9 @@ def hits(images: Array, points: list[NDArray[np.intp]]) -> float:
     known = sum(min(found[i], found[j]) - 1 for i, j in pairs) >= _MIN_POINTS
     if not known or max(found) > _MAX_HITS * images[0].size:
         return 0.0
-    common = sum(_in_common(points[i], _brightest(images[j], _PEAKS * found[j])) - 1 for i, j in pairs)
-    return 0.0 if common > _IN_COMMON * sum(found[i] - 1 for i, _ in pairs) else float(np.median(found))
+    some = [each[:: 1 + len(each) // _COMPARED] for each in points]
+    common = sum(_in_common(some[i], _brightest(images[j], _PEAKS * found[j])) - 1 for i, j in pairs)
+    return 0.0 if common > _IN_COMMON * sum(len(some[i]) - 1 for i, _ in pairs) else float(np.median(found))
 
 
 def _brightest(image: Array, number: int) -> NDArray[np.intp]:

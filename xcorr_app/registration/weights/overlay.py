@@ -67,22 +67,22 @@ def _morphed(pixels: NDArray[np.bool_], how: int, reach: int = _RIM) -> NDArray[
 def _with(seeds: NDArray[np.bool_], areas: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels (h, w) of the areas, also joined at corners, that hold one of the seeds, all of which lie in one."""
     number, area = cv2.connectedComponents(areas.astype(np.uint8), connectivity=8)
-    return np.asarray(np.isin(np.arange(number), area[seeds])[area])
+    return np.asarray((np.bincount(area[seeds], minlength=number) > 0)[area])
 
 
 def ends_sharply(images: NDArray[np.generic], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels (h, w) of the areas held by images (n, h, w) at whose rim values do not come near theirs."""
     number, area = cv2.connectedComponents(held.view(np.uint8), connectivity=8)
     far, label = cv2.distanceTransformWithLabels((~held).view(np.uint8), cv2.DIST_C, 5, labelType=cv2.DIST_LABEL_PIXEL)
-    near = (np.asarray(far) > 0) & (np.asarray(far) <= _AWAY[1])
-    # The nearest of those held, by labels in an order of their own.
-    nearest = np.argwhere(held)[np.argsort(np.asarray(label)[held])][np.asarray(label)[near] - 1]
-    distance, (y, x) = np.asarray(far)[near], nearest.T
-    off = np.mean([np.abs(image[near].astype(np.float64) - image[y, x]) for image in images], axis=0)
+    distance, label, places = np.asarray(far).ravel(), np.asarray(label).ravel(), np.flatnonzero(held)
+    near = np.flatnonzero((distance > 0) & (distance <= _AWAY[1]))
+    # The nearest of those held, by labels in an order of their own: as a rule that of the pixels.
+    nearest, distance = places[np.argsort(label[places], kind="stable")][label[near] - 1], distance[near]
+    off = np.mean([np.abs(image[near].astype(np.float64) - image[nearest]) for image in map(np.ravel, images)], axis=0)
     means = []
     for first, last in ((1, 1), _AWAY):
         chosen = (distance >= first) & (distance <= last)
-        total, count = (np.bincount(area[y, x][chosen], each, number) for each in (off[chosen], None))
+        total, count = (np.bincount(area.ravel()[nearest[chosen]], each, number) for each in (off[chosen], None))
         means.append(total / np.maximum(count, 1))
     beside, away = means
     # Where nothing lies farther away nothing is known.

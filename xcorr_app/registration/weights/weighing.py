@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.masked.estimate import takes_masks
+from xcorr_app.registration.estimate_masked import takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.settings import Roi, Settings
