@@ -27,7 +27,7 @@ FAILS_THE_RUN = FAILED - {FLAT}
 """The run does not count as good. A frame of one value, as of a closed shutter, is nothing that went wrong in it: what
 lies between its neighbours is all there is to know of its shift."""
 
-WRONG = {EDGE: 0.5, AMBIGUOUS: 1.0, DISAGREES: 0.5, INHERITED: 0.3}
+WRONG = {EDGE: 0.5, AMBIGUOUS: 0.5, DISAGREES: 0.5, INHERITED: 0.3}
 """Probability that a frame's peak is not its own, of those flagged so: of several alike none is known to be. That of
 chance is known by itself."""
 _INCONSISTENT = 0.3
