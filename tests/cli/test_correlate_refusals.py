@@ -8,7 +8,6 @@ import pytest
 
 from tests.batch.movies import movie, refused, write_movie
 from tests.cli.planes import correlate
-from tests.io.samples import write_plain
 from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.batch.correlate import run as batch_correlate
 from xcorr_app.errors import OutputError
@@ -32,20 +31,6 @@ def test_an_output_that_is_an_input(tmp_path, stack, link):
         link(stack, out)
     refused(correlate(stack, stack, out, "--form", "n-to-m", "--overwrite"), "is an input")
     assert stack.read_bytes() == before
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_values_that_are_not_finite(tmp_path, side):
-    stacks = [movie(dtype="float32"), movie(dtype="float32")]
-    stacks[side][2, 5, 5] = np.nan
-    for name, frames in zip(("l.tif", "r.tif"), stacks, strict=True):
-        write_plain(tmp_path / name, frames)
-    run = correlate(tmp_path / "l.tif", tmp_path / "r.tif", tmp_path / "p.npy", "--form", "n-to-m")
-    assert run.code == 1
-    assert len(run.lines_of_error) == 1
-    name = "lr"[side]
-    assert f"{name}.tif: image 2 holds 1 NaN or infinite values, which have no correlation" in run.stderr
-    assert not (tmp_path / "p.npy").exists()
 
 
 def test_debug_shows_where(tmp_path, stack):

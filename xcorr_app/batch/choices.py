@@ -3,8 +3,6 @@
 Written out, so that help and completion import none of the modules that define them; a test compares the two.
 """
 
-from __future__ import annotations
-
 NORMALIZATIONS = ("zncc", "none", "phase")
 SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
 ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "phase")

@@ -1,7 +1,5 @@
 """``xcorr align``: a folder of stacks in; registered stacks, shifts and a report out."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``xcorr apply``: stacks moved by shifts that were measured on others."""
 
-from __future__ import annotations
-
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.cli.stack_run import Columns, planes_of, stack_command
 

@@ -1,7 +1,5 @@
 """``xcorr correlate``: two files in; their correlation planes, or the peaks of them, out."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``xcorr env``: what this installation runs on."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from functools import partial

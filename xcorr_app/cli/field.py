@@ -1,7 +1,5 @@
 """``xcorr field``: displacement on a grid, with strain and vorticity."""
 
-from __future__ import annotations
-
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.cli.stack_run import Columns, stack_command
 

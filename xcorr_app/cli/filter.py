@@ -1,7 +1,5 @@
 """``xcorr filter``: a folder of stacks in, the same stacks filtered out."""
 
-from __future__ import annotations
-
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.cli.stack_run import Columns, planes_of, stack_command
 

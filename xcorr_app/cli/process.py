@@ -1,7 +1,5 @@
 """What a command does as a process: one line where it fails, an end by signals, output that may be lost, memory."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -9,16 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 import click
 
 from xcorr_app.errors import XcorrError
 from xcorr_app.system import ENDING_SIGNALS
-
-if TYPE_CHECKING:
-    from typing import TextIO
-
 
 SOMETHING_FAILED, WRONG_USAGE = 1, 2
 

@@ -1,7 +1,5 @@
 """``xcorr unmix``: stacks with channels in; mixed channels out."""
 
-from __future__ import annotations
-
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.cli.stack_run import Columns, stack_command
 

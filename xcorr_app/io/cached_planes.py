@@ -4,25 +4,19 @@ Several threads may ask for the same plane: one of them reads it, the others wai
 its own read what will be asked for next. What is handed out of memory is not to be changed.
 """
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.checksum import Checksums
 from xcorr_app.io.opened import is_of_system
 from xcorr_app.io.series import Source, UnusableFile
 from xcorr_app.io.source import ImageFile, Meter, plane_number, plane_positions, timed
 from xcorr_app.io.tiff.tiff import TiffImage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from xcorr_app.io.checksum import Checksums
 
 
 def read_planes(

@@ -5,12 +5,10 @@ defence against forgery, which is not the question here. What was not read in or
 from where the file lies in the page cache.
 """
 
-from __future__ import annotations
-
 import os
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import xxhash
 
@@ -19,10 +17,6 @@ from xcorr_app.io.names import url_of
 from xcorr_app.io.opened import Stamp, library, opened
 from xcorr_app.io.source import Meter, timed
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 _BLOCK = 1 << 22
 

@@ -1,7 +1,5 @@
 """What files declare: limits on it, checked before any memory is taken, and images that must be as they said."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files that hold matrices: images and `.npy` for correlating; `.csv`, `.txt` and `.npy` for mixing channels."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -4,17 +4,11 @@ The last, ``FILE.lif:/2``, ``FILE.h5:/group/data``, ``PLATE.zarr/A/1/0``, are wh
 Paths that begin like ``s3:/`` are URLs, whose second stroke `pathlib` has taken.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9¹²³]")
 """What a file of Windows cannot be called, whatever its ending."""

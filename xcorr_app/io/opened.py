@@ -1,23 +1,18 @@
 """The door for what comes from outside: files opened, parsed, and read by libraries, with errors that name the file."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import os
 import stat
 import threading
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 from xcorr_app import system
 from xcorr_app.errors import DamagedFileError, FileError, InputError, LimitError, install_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 Stamp: TypeAlias = tuple[int, int, int]
 _OF_SYSTEM = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}

@@ -1,21 +1,16 @@
 """Which kind of file a stack is written as, what it is called, and the writer of it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io.checksum import files_below
 from xcorr_app.io.names import ZARR
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
+from xcorr_app.io.source import Meter, StackMetadata
 from xcorr_app.io.writing.write import StackWriter
 from xcorr_app.io.writing.written_planes import BYTES_WAITING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from xcorr_app.io.source import Meter, StackMetadata
 
 Writer: TypeAlias = StackWriter | ZarrWriter
 

@@ -1,22 +1,19 @@
 """Stacks as the rest of the program sees them: found and checked, one file or many, each opened as a lazy view."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
+
+import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError, XcorrError
 from xcorr_app.io.finding.scan import PickedImage
 from xcorr_app.io.opened import Stamp
 from xcorr_app.io.source import Closable, ImageFile, StackMetadata, calibration_of, make_metadata
 from xcorr_app.io.tiff.ome_set import OmeSet
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class UnusableFile:

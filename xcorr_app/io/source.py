@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-
 
 Meter: TypeAlias = Callable[[str, float, float, int], None]
 """``meter(stage, begin, end, bytes)``, in seconds of ``time.perf_counter``; called from any thread."""

@@ -1,7 +1,5 @@
 """Whole stacks in memory: the short way in and out for scripts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

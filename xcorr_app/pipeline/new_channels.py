@@ -4,8 +4,6 @@ Names, colours, wavelengths, lookup tables and display ranges belong to the chan
 are others.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ of the server, so that it holds between machines, too. Where a file system knows
 goes on.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

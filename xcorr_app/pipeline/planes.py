@@ -1,7 +1,5 @@
 """Planes of a stack as frames, where they are worked on: in host memory, or on a device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

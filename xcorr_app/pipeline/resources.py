@@ -1,7 +1,5 @@
 """What a run lends to its stacks: memory to keep frames in, threads that read ahead, files completed later, a clock."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

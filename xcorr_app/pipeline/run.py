@@ -5,8 +5,6 @@ moves and assesses. Others read the next stacks meanwhile and bring them to the 
 what is done to the disk, with its drawings, checksums and record.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

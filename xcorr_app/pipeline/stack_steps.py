@@ -5,8 +5,6 @@ few threads finish stacks in turn. A bounded number may wait, no more; an interr
 works to stop, so that nothing half-written is left.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable

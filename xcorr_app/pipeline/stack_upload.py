@@ -1,7 +1,5 @@
 """Frames of a stack on a device: read by several threads, a part each, and uploaded as they come."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

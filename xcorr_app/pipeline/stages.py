@@ -5,8 +5,6 @@ after the other; now and then it waits for what other threads do meanwhile (read
 What it spent most of its time in, or waiting for, is what a faster machine would have to be faster at.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.metadata
 import os

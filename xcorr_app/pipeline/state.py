@@ -6,8 +6,6 @@ record matches and its outputs are what they were. Records are input like any ot
 not so, and none of what they name outside the output folder is ever touched.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

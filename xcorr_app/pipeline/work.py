@@ -1,7 +1,5 @@
 """A command as a run over stacks sees it: what it finds, refuses, does to one stack, and what became of that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -5,18 +5,14 @@ fits, else as JPEG, or WebP where parts are missing. A movie is its frames one b
 sheet shows one after the other: an animated WebP of the same frames takes twenty times as long to encode.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import imagecodecs
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.report.pictures import GreyScale, block_mean, png, shades
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def test_frames_without_a_shift_and_parts_not_covered_cannot_tell():
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.012), (0.5, 0.04)])
+@pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.003), (0.5, 0.015)])
 def test_a_moving_part_does_not_bend_the_shifts(xp, deviation, limit, monkeypatch):
     stack = xp.asarray(with_a_part_that_moves_otherwise(deviation).astype(np.float32))
     result = estimate_shifts(stack, "first", 16, verify="all")

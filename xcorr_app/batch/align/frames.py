@@ -1,7 +1,5 @@
 """A source of planes seen as the frames that are measured, and the images that options name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal

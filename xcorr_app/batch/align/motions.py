@@ -1,7 +1,5 @@
 """More than shifts: a stack measured by motions of whole frames or by patches, and what its tables say of that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

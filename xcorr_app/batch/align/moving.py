@@ -1,7 +1,5 @@
 """Moving every plane of a stack by its frame's shift and writing the result, plane by plane."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is gathered of a stack while it is moved, chunk by chunk, on the host or on the device: pictures and sums."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What ``xcorr align`` does: every series found is aligned and drawn, and a page shows them all."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import threading

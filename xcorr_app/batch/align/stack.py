@@ -1,7 +1,5 @@
 """One stack: measured, tabulated, moved, pictured."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ What only the whole series tells (contrast, light, patterns, which frames are in
 shifts are a first look, and the series is measured afresh when it has ended.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What one run of ``xcorr apply`` is asked to do."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Literal

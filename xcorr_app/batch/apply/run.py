@@ -1,7 +1,5 @@
 """A run of ``xcorr apply``: every series found is moved by shifts that are known."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which table of shifts, or file of fields, belongs to which stack, and by what it moves its frames."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence

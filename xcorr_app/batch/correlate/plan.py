@@ -1,7 +1,5 @@
 """What ``xcorr correlate`` will do with two files, and how a form lays them out; nothing is computed here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

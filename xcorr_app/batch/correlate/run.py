@@ -1,7 +1,5 @@
 """Two files become a file of correlation planes, or of their peaks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext

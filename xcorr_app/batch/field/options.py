@@ -1,7 +1,5 @@
 """What one run of ``xcorr field`` is asked to do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path

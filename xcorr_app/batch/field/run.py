@@ -1,16 +1,15 @@
 """A run of ``xcorr field``: the displacement between the images of every series found, on a grid."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -28,12 +27,6 @@ from xcorr_app.pipeline.work import Facts, StackResult, Work
 from xcorr_app.registration.field.displacement_field import displacement_field
 from xcorr_app.registration.field.field_files import ENDINGS
 from xcorr_app.registration.field.measured_field import DisplacementField
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from xcorr_app.registration.field.measured_field import DisplacementField
-
 
 _INCHES = 7.0
 

@@ -1,7 +1,5 @@
 """A run of ``xcorr filter``: every series found is filtered, plane by plane, a few planes at a time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

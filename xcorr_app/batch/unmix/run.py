@@ -1,7 +1,5 @@
 """A run of ``xcorr unmix``: the channels of every series found are mixed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

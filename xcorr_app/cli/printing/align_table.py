@@ -1,7 +1,5 @@
 """Results of ``xcorr align`` on the terminal."""
 
-from __future__ import annotations
-
 import math
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """The terminal as every command writes to it."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

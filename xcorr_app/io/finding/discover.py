@@ -1,7 +1,5 @@
 """From what the user names to series of images: folders, files, globs; frames, stacks, or files that names place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

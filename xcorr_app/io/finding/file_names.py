@@ -4,8 +4,6 @@ Letters before a number name its axis: ``_t000_c0_z1``, ``-ch01``, ``C1-name``, 
 is row C of a plate where the names show it, else a channel.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

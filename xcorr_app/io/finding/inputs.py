@@ -1,7 +1,5 @@
 """The files that a user names: folders, files and globs, sorted into groups that lie together."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Numbers without letters have no axis. Where names allow two readings the files are refused, with both.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections import defaultdict

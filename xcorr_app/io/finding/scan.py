@@ -1,13 +1,11 @@
 """One file checked, whose kind is told by its content and not by its name; one channel of it, as if it had no other."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,10 +23,6 @@ from xcorr_app.io.tiff.pages import is_colour
 from xcorr_app.io.tiff.tiff_directory import MARKS, Directory, DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import scan_pages
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _MICROSCOPE = "convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
 _ARRAYS = "save the array as .npy or TIFF"

@@ -5,8 +5,6 @@ Files of one image are frames of series; those are handed out when watching ends
 there are. Until then `Arrivals.take_frames` is told of each.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -14,17 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.discover import Layout, discover
+from xcorr_app.io.finding.scan import Channel
 from xcorr_app.io.names import is_image_name, natural_path_key, unique_names
 from xcorr_app.io.opened import library
 from xcorr_app.io.series import Failure, SeriesSpec
-
-if TYPE_CHECKING:
-    from xcorr_app.io.finding.scan import Channel
 
 _REST = 0.15
 """Seconds that every file must rest, at least."""

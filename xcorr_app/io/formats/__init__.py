@@ -5,24 +5,19 @@ A module of a format has ``images(path)``, names of the images within a file whe
 A few readers of libraries stay open: what takes long is to parse a file, not to read a plane of it.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.names import inner_path
 from xcorr_app.io.opened import library, opened, parsing
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 _MAX_OPEN = 8
 

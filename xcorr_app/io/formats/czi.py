@@ -3,15 +3,14 @@
 The library reports much of what is wrong with a file through its logger and goes on: what it warns of is an error here.
 """
 
-from __future__ import annotations
-
 import logging
 import struct
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.formats import Readers, number_of
 from xcorr_app.io.opened import warnings_as
 from xcorr_app.io.source import StackMetadata, calibration, make_metadata
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

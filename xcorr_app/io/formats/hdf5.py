@@ -4,8 +4,6 @@ Known layouts: EMD of Berkeley (groups with ``emd_group_type``), EBSD patterns o
 (``.../EBSD/Data/patterns``), and dimension labels as h5py, ilastik and pandas write them.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -5,25 +5,20 @@ arrays of other files. To read these would be to read what nobody named: they ar
 to whatever it holds, so each is decoded here first, up to what was declared.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from itertools import product, zip_longest
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import imagecodecs
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.opened import library
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from xcorr_app.io.declared import Limits
 
 _MOST_LINKS = 16
 _DEFLATE, _SHUFFLE, _FLETCHER32, _LZF = 1, 2, 3, 32000

@@ -1,7 +1,5 @@
 """LIF of Leica, through the library readlif: every image of the project by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -3,20 +3,15 @@
 Source: MRC2014, doi:10.1016/j.jsb.2015.04.002. Bytes become int16 and half floats float32, without loss.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.io.declared import FormatImage, Limits, check_image, stamp_of
 from xcorr_app.io.opened import library, warnings_as
 from xcorr_app.io.source import calibration, make_metadata
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _WIDER: dict[str, np.dtype] = {"int8": np.dtype(np.int16), "float16": np.dtype(np.float32)}
 

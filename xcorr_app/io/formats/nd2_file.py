@@ -1,7 +1,5 @@
 """ND2 of Nikon, through the library nd2: every position is an image, channels may be colours of one camera image."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

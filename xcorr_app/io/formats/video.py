@@ -5,13 +5,11 @@ folder, which is mapped; every frame is then at hand. Compression of videos move
 what a camera wrote without loss where there is a choice.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -19,10 +17,6 @@ from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.declared import FormatImage, Limits, check_image, check_unchanged, stamp_of
 from xcorr_app.io.opened import library, parsing
 from xcorr_app.io.source import make_metadata
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _COLOURS = 3
 

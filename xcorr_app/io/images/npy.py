@@ -3,10 +3,9 @@
 Source: NumPy enhancement proposal 1. The header is parsed by NumPy, which evaluates no more than 10 000 characters.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,6 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.declared import FormatImage, Limits, check_unchanged
 from xcorr_app.io.opened import Stamp, opened, parsing, stamp, warnings_as
 from xcorr_app.io.source import PIXEL_TYPES, make_metadata
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 SIGNATURE = b"\x93NUMPY"
 _COLOURS = 3

@@ -5,8 +5,6 @@ Sources: Microsoft, BITMAPFILEHEADER and BITMAPINFOHEADER; ITU-T T.81 (1992), an
 rows as the header declares and says nothing of those that remain.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable, Iterator

@@ -13,21 +13,18 @@ import math
 import os
 import sys
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import library, opened, read_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 _SPARE = 1 << 12
 """Bytes that checksums and an index may add to a chunk."""

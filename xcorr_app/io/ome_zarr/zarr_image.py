@@ -4,30 +4,24 @@ Source: OME-NGFF 0.4 and 0.5, https://ngff.openmicroscopy.org. URLs are opened t
 systems are installed for it.
 """
 
-from __future__ import annotations
-
 import json
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.declared import Limits, check_image
 from xcorr_app.io.names import url_of
 from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray, bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import place_of, read_metadata
 from xcorr_app.io.opened import library, parsing, warnings_as
 from xcorr_app.io.source import StackMetadata, plane_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from xcorr_app.io.checksum import FileChecksum
-
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 

@@ -4,20 +4,16 @@ Axes, scales, translations, names of channels and rendering settings (the ``omer
 Source: OME-NGFF 0.4 and 0.5, https://ngff.openmicroscopy.org.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.source import StackMetadata, ZarrTags, calibration, make_metadata
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _UNITS = {
     "µm": "micrometer",

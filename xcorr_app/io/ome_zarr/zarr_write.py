@@ -7,9 +7,10 @@ temporary name until all of it is on the disk.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,10 +23,6 @@ from xcorr_app.io.opened import library
 from xcorr_app.io.source import Meter, StackMetadata, timed
 from xcorr_app.io.writing.atomic import atomic_folder
 from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _SHARD_BYTES = 1 << 24
 _TILE = 2048

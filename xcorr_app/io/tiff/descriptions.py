@@ -4,20 +4,15 @@ ImageJ's is lines of ``key=value`` (ImageJ 1.x, ij.io.FileInfo, ij.io.TiffEncode
 tifffile's, by which it marks plain files, JSON: ``{"shape": [...], "axes": "..."}``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import bounded_int, parsing, positive
 from xcorr_app.io.source import Resolution, StackMetadata, calibration
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _COUNTS = ("images", "channels", "slices", "frames")
 _NO_UNIT = {"", "pixel", "pixels", "inch"}

@@ -4,23 +4,17 @@ The XML that came with the file is kept and only brought up to date, so instrume
 and annotations survive. Source: OME data model 2016-06, https://docs.openmicroscopy.org/ome-model/6.3.1/.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import xml.etree.ElementTree as ET
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import bounded_int, parsing, positive
 from xcorr_app.io.source import StackMetadata, calibration
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
 _EMPTY = f'<OME xmlns="{_NAMESPACE}" Creator="xcorr"><Image ID="Image:0"><Pixels ID="Pixels:0"/></Image></OME>'

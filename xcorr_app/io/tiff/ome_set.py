@@ -3,17 +3,15 @@
 Source: OME-TIFF specification, https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.names import some
 from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.source import StackMetadata, make_metadata
@@ -29,9 +27,6 @@ from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 from xcorr_app.io.tiff.tiff_scan import walk_pages
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from xcorr_app.io.declared import Limits
 
 _DESCRIPTION = 270
 _LONGEST_XML = 1 << 28

@@ -4,12 +4,10 @@ Strips and tiles are decoded by imagecodecs, which releases Python's lock, witho
 page: what comes out must be what the page declares, no less, no more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import imagecodecs
 import numpy as np
@@ -18,11 +16,8 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.declared import SPARE, Limits
 from xcorr_app.io.images.pictures import JPEG_END
 from xcorr_app.io.source import PIXEL_TYPES
+from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader
-
 
 _BYTE_CODECS: dict[int, Callable[..., Any]] = {
     5: imagecodecs.lzw_decode,

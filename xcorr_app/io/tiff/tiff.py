@@ -5,24 +5,19 @@ cost little memory. No file stays open. Planes stored plainly are read straight 
 one after the other by one call (a memory map would count as resident memory); everything else is decoded.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.opened import Stamp, opened, parsing, read_whole
+from xcorr_app.io.source import StackMetadata
 from xcorr_app.io.tiff.pages import decode_page, stored_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from xcorr_app.io.checksum import FileChecksum
-    from xcorr_app.io.source import StackMetadata
 
 _JPEG_TABLES = 347
 _CHECKED = Limits(max_pixels=2**62)

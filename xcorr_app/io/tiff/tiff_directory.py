@@ -5,21 +5,16 @@ none. Here every directory, every tag value and every link must lie inside the f
 Pixels are not touched. Source: TIFF revision 6.0 (1992), section 2; BigTIFF design (AWare Systems).
 """
 
-from __future__ import annotations
-
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from xcorr_app.errors import DamagedFileError
+from xcorr_app.io.declared import Limits
 from xcorr_app.system import read_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from xcorr_app.io.declared import Limits
 
 MARKS = {b"II*\0": ("<", False), b"MM\0*": (">", False), b"II+\0": ("<", True), b"MM\0+": (">", True)}
 """First four bytes of a TIFF file: byte order, and whether it is BigTIFF."""

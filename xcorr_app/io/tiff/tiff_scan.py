@@ -4,14 +4,14 @@ A cut-off file often reads as fewer frames or as zeros, without an error. So the
 every promise that the file makes, before the first pixel is used.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.declared import Limits
 from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import Kind, Resolution, StackMetadata, TiffTags, make_metadata
 from xcorr_app.io.tiff.descriptions import is_imagej, is_shaped, parse_imagej, parse_shaped
@@ -19,11 +19,6 @@ from xcorr_app.io.tiff.ome import is_ome, parse_ome, parse_xml
 from xcorr_app.io.tiff.pages import Page, check_page
 from xcorr_app.io.tiff.tiff import TiffImage
 from xcorr_app.io.tiff.tiff_directory import Directory, DirectoryReader, PageOffsets
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from xcorr_app.io.declared import Limits
 
 _DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 282, 283, 296, 320
 _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839

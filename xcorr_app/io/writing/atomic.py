@@ -1,21 +1,16 @@
 """Files that appear whole or not at all: temporary name, fsync, rename, fsync of the folder."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from xcorr_app import system
 from xcorr_app.errors import FileError, OutputError
 from xcorr_app.io.source import Meter, timed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SYNCED_TOGETHER = 8
 _MARK = ".xcorr-partial-"

@@ -5,8 +5,6 @@ element's: ``json.loads(tifffile.TiffFile(path).imagej_metadata["xcorr"])``. An 
 computed and nothing else.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

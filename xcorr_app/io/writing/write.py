@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import tifffile
@@ -29,9 +30,6 @@ from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.writing.atomic import atomic_path
 from xcorr_app.io.writing.written_planes import BYTES_WAITING, Compression, PlaneWriter
 from xcorr_app.system import write_from
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25

@@ -1,24 +1,18 @@
 """What every writer of planes asks of them, how planes are compressed, and how a file ends: completed, or not there."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, DataTypeError, OutputError, ShapeError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-
-    from xcorr_app.io.source import Meter, StackMetadata
-
+from xcorr_app.io.source import Meter, StackMetadata
 
 COMPRESSIONS = ("zlib", "zstd", "lzw")
 _CODES = {"zlib": 8, "zstd": 50000, "lzw": 5}

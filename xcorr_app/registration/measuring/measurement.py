@@ -293,6 +293,9 @@ class Measurement(OnePass):
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
         if not parts.out.any() or not self._may_pay(columns, trusted, parts, reference):
             return columns
+        # A window that lies where all of a frame was found pulls what is left there.
+        found = self.compare(reference, ~everywhere, ~everywhere, parts).shifts
+        parts = replace(parts, shifts=np.where(np.isfinite(found), found, parts.shifts))
         without = self.compare(reference, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)

@@ -1,7 +1,8 @@
 """Tiles that move otherwise lose their vote: frames and references are measured without them.
 
 A part is left out of the frame and of the reference alike, at the place where the shift says that the one shows the
-other: what is compared is one windowed image, moved, with itself, and its window bends nothing.
+other: what is compared is one windowed image, moved, with itself, and its window bends nothing. Where that shift is
+off, the window pulls at what is found: frames are measured once more with windows at what was found so.
 """
 
 from __future__ import annotations
