@@ -70,7 +70,7 @@ def alike_peaks(
 
 
 def followed(known: NDArray[np.float64], alike: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Shifts (T, 2) of a lattice: those known, and of others the first `alike` (m, 2), or one that is a far lesser step.
+    """Shifts (T, 2) of a lattice: those known, of others the first `alike` (m, 2), or one that is a far lesser step.
 
     What moves on by little of a period from frame to frame is found, from the first that is known to either end.
     """
