@@ -186,7 +186,7 @@ class Measurement(OnePass):
         if not asked.any():
             return
         # A lattice is as much like itself a period away; the frame that is compared with itself lies there.
-        itself = columns.score >= _ITSELF
+        itself = (columns.score >= _ITSELF) & np.isfinite(columns.sigma).all(axis=1)
         before, shifts = columns.shifts, np.where(itself[:, None], columns.shifts, np.nan)
         asked, few = asked & ~itself, np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
