@@ -42,10 +42,10 @@ LARGEST = {
     "xcorr_app/io": 4424,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1103,
-    "xcorr_app/registration": 10361,
+    "xcorr_app/registration": 10294,
     "xcorr_app/report": 1031,
     "benchmarks": 4003,
-    "tests": 18921,
+    "tests": 18900,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

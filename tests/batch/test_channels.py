@@ -37,6 +37,7 @@ def test_a_channel_that_cannot_be_trusted_does_not_count():
     both = combined([empty, good], ["0", "1"])
     np.testing.assert_allclose(both.shifts, good.shifts, atol=1e-12)
     assert both.trusted.all()
+    assert combined([empty, empty], ["0", "1"]).flags == empty.flags
     moving = estimate_shifts(
         noisy(1, 50, [(dy + 3, dx) for dy, dx in DRIFT]), noisy(1, 50, DRIFT)[0], max_shift=12, contrast="none"
     )

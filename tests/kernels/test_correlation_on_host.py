@@ -157,11 +157,17 @@ def tables_on_host(folder, images, row_edges, column_edges, *, small=True, longe
     return tables
 
 
-def records_on_host(folder, lefts, rights, problem, launch, planes=None, *, normalize=True, least=1):
-    """Records of a batch by one of the two kernels that find peaks."""
+def tables_of_pairs(folder, lefts, rights, problem):
+    """Tables of both sides and the edges of the overlaps, as kernels take them, and how many edges each axis has."""
     edges = OverlapEdges.of(problem)
     sides = ((lefts, edges.left_rows, edges.left_columns), (rights, edges.right_rows, edges.right_columns))
     tables = [tables_on_host(folder, *side) for side in sides]
+    return (*tables, edges.rows, edges.columns), [axis.size for side in sides for axis in side[1:]]
+
+
+def records_on_host(folder, lefts, rights, problem, launch, planes=None, *, normalize=True, least=1):
+    """Records of a batch by one of the two kernels that find peaks."""
+    tables, sizes = tables_of_pairs(folder, lefts, rights, problem)
     records = guarded(np.full((problem.pairs, RECORD), np.nan))
     shifts = problem.plane_shape[0] * problem.plane_shape[1]
     if planes is None:
@@ -169,8 +175,7 @@ def records_on_host(folder, lefts, rights, problem, launch, planes=None, *, norm
         sources = [guarded(lefts), guarded(rights), workspace, np.zeros(problem.pairs, np.int32)]
     else:
         sources = [guarded(planes)]
-    sizes = [axis.size for side in sides for axis in side[1:]]
-    arrays = (*sources, *tables, edges.rows, edges.columns, records)
+    arrays = (*sources, *tables, records)
     run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra, *sizes, least))
     assert guards_are_whole(records)
     return records

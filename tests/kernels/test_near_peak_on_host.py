@@ -5,10 +5,9 @@ import pytest
 
 from tests.kernels.correlation_definition import pairs_with_a_peak, scores_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from tests.kernels.test_correlation_on_host import tables_on_host
+from tests.kernels.test_correlation_on_host import tables_of_pairs
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
-from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.search import RECORD
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -45,13 +44,10 @@ def records_at(places):
 
 def rewritten(folder, lefts, rights, problem, launch, records, *, least=LEAST):
     """What the launch makes of `records`."""
-    edges = OverlapEdges.of(problem)
-    sides = ((lefts, edges.left_rows, edges.left_columns), (rights, edges.right_rows, edges.right_columns))
-    tables = [tables_on_host(folder, *side) for side in sides]
-    sizes = [axis.size for side in sides for axis in side[1:]]
+    tables, sizes = tables_of_pairs(folder, lefts, rights, problem)
     workspace = guarded(np.full(problem.pairs * launch.segments * SHIFTS, np.nan))
     arrived, records = guarded(np.zeros(problem.pairs, np.int32)), guarded(records)
-    arrays = (guarded(lefts), guarded(rights), workspace, arrived, *tables, edges.rows, edges.columns, records)
+    arrays = (guarded(lefts), guarded(rights), workspace, arrived, *tables, records)
     run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra, *sizes, least))
     assert guards_are_whole(records)
     assert guards_are_whole(workspace)

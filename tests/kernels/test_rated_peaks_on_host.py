@@ -8,7 +8,7 @@ from tests.correlation import plain
 from tests.kernels.correlation_definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from tests.kernels.test_correlation_on_host import tables_on_host
+from tests.kernels.test_correlation_on_host import tables_of_pairs
 from xcorr_app.correlation import peaks
 from xcorr_app.correlation.normalize import ZNCC, min_overlap_pixels
 from xcorr_app.correlation.peaks import find_peaks
@@ -20,7 +20,6 @@ from xcorr_app.gpu.peaks import frame_peaks, noise_sums, rated_peak, tile_scatte
 from xcorr_app.gpu.peaks.around_peak import SIDE, around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules
-from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, _ties, rated_peak_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.registration.measuring.match import Planes, find_rated_peaks
@@ -113,13 +112,10 @@ def test_scores_of_planes(host_builds, rng, sums, values, batch):
     ]
     images[1][0, :, :20] = 0  # overlaps without variance
     planes = planes_by_definition(*(image.astype(np.float64) for image in images), problem).astype(sums)
-    edges = OverlapEdges.of(problem)
-    sides = (edges.left_rows, edges.left_columns), (edges.right_rows, edges.right_columns)
-    tables = [tables_on_host(host_builds, image, *side) for image, side in zip(images, sides, strict=True)]
-    sizes = [size.size for side in sides for size in side]
+    tables, sizes = tables_of_pairs(host_builds, *images, problem)
     launch = zncc_planes_launch(problem, sums, values)
     scores = guarded(np.full(planes.shape, np.nan))
-    arrays = guarded(planes), *tables, edges.rows, edges.columns, scores
+    arrays = guarded(planes), *tables, scores
     numbers = (*problem.arguments(), *launch.extra, *sizes, min_overlap_pixels(*shapes, 0.4))
     run_kernel(host_builds, launch, arrays, numbers)
     assert guards_are_whole(scores)
@@ -166,14 +162,11 @@ def test_scores_over_one_overlap(host_builds, rng, radius, each, dtype):
         count,
         count // len(lefts),
     )
-    edges = OverlapEdges.of(problem)
-    sides = (edges.left_rows, edges.left_columns), (edges.right_rows, edges.right_columns)
-    tables = [tables_on_host(host_builds, of, *side) for of, side in zip((lefts, rights), sides, strict=True)]
-    sizes = [size.size for side in sides for size in side]
+    tables, sizes = tables_of_pairs(host_builds, lefts, rights, problem)
     launch = common_overlap_launch(count, side, str(lefts.dtype), dtype)
     scores = guarded(np.full(around.shape, 77.0))
     places = guarded(SMALL_PEAKS.astype(np.int32))
-    arrays = guarded(around), guarded(lefts), guarded(rights), places, *tables, edges.rows, edges.columns, scores
+    arrays = guarded(around), guarded(lefts), guarded(rights), places, *tables, scores
     run_kernel(host_builds, launch, arrays, (*problem.arguments(), *sizes, 1))
     assert guards_are_whole(scores)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=2e-5)

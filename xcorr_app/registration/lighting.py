@@ -33,8 +33,8 @@ _AT_ONCE = 8
 """Frames whose light is fitted together."""
 _MIN_CHANGE = 0.005
 """Share of what moved frames show that differs among them, below which no light bends a shift by much."""
-_MIN_PREDICTED = 0.67
-"""Of what a constant gain leaves of tiles, the share that the uneven one predicts, of one frame; of more, chance
+_MIN_EXPLAINED = 0.67
+"""Of what a constant gain leaves of tiles, the share that the uneven one explains, of one frame; of more, chance
 reaches as much less as the root of their number is larger."""
 _MIN_SHARE = 0.5
 """Of what a constant gain leaves beyond noise, the share that the uneven one explains."""
@@ -151,7 +151,7 @@ def changes(light: Light) -> bool:
     """Whether the gain of the frames looked at is uneven, of some as a rule more than of others, and nothing else."""
     freedom = np.maximum(light.tiles - light.gain.shape[1], 1)
     # As large in all frames, what is left counts in none more than in others.
-    constant, uneven, predicted = (left.sum() for left in (light.constant, light.uneven, light.predicted))
-    is_sure = constant - predicted > _MIN_PREDICTED / np.sqrt(light.tiles.size) * constant
+    constant, uneven = light.constant.sum(), light.uneven.sum()
+    is_sure = constant - uneven > _MIN_EXPLAINED / np.sqrt(light.tiles.size) * constant
     is_light = is_sure and constant - uneven > _MIN_SHARE * (constant - light.tiles.sum())
     return bool(is_light and np.median(light.uneven / freedom) < _MAX_REMAINDER)

@@ -97,7 +97,8 @@ def test_every_reference(xp, speckle, reference, dtype):
     # Frames that meet a blend of others are as good as its interpolation and edges.
     tolerance = 0.02 if reference == "template" else 1e-3
     np.testing.assert_allclose(result.shifts - result.shifts[0], -PLACES, atol=tolerance)
-    assert result.difference.max() < 1e-4
+    # Without noise the highest frequencies weigh most, and pull by what windows of another start show of them.
+    assert result.difference.max() < 3e-4
     assert result.flags == ((),) * len(PLACES)
 
 

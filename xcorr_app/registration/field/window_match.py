@@ -9,7 +9,7 @@ thousandth of a pixel; of windows that move as one it is sampled along rows and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,12 +77,11 @@ class Windows:
 
 @dataclass(frozen=True)
 class Search:
-    """Windows to be looked for in an image, `which` of them, around their `offset` (m, 2)."""
+    """Windows to be looked for in an image, around their `offset` (m, 2)."""
 
     windows: Windows
     image: Array
     offset: Numbers
-    which: Numbers | slice = field(default_factory=lambda: slice(None))
 
 
 def match_windows(searches: Sequence[Search], back: Windows | None = None) -> WindowMatch:
@@ -96,7 +95,7 @@ def match_windows(searches: Sequence[Search], back: Windows | None = None) -> Wi
     xp, reach = array_namespace(planes), one.reach
     if back is not None:
         planes = (planes + _planes([Search(back, one.image, searches[0].offset)])[:, ::-1, ::-1]) / 2
-    flat = xp.concatenate([search.windows.flat[search.which] for search in searches])
+    flat = xp.concatenate([search.windows.flat for search in searches])
     offset = np.concatenate([search.offset for search in searches])
     planes = xp.where(flat[:, None, None], np.float32(np.nan), xp.clip(planes, -1.0, 1.0))
     row, column, top = _highest(planes)
@@ -117,13 +116,13 @@ def _planes(searches: Sequence[Search]) -> Array:
     """
     one = searches[0].windows
     xp, side = array_namespace(one.image), (one.size + 2 * one.reach,) * 2
-    places = [each.windows.place[each.which] + each.offset - one.reach for each in searches]
+    places = [each.windows.place + each.offset - one.reach for each in searches]
     if xp is np:
         return np.concatenate([_planes_on_host(*each, side) for each in zip(searches, places, strict=True)])
     of_image = np.repeat(np.arange(len(searches)), [len(place) for place in places])
     place = np.concatenate(places)
     large = windows_of(xp.stack([each.image for each in searches]), place[:, 0], place[:, 1], side, of_image)
-    values = xp.concatenate([each.windows.values[each.which] for each in searches])
+    values = xp.concatenate([each.windows.values for each in searches])
     window = ShiftWindow(0, 2 * one.reach, 0, 2 * one.reach)
     return cross_correlate(_without_means(large, None), values[:, None], "n-to-mn", window, check_finite=False)[:, 0]
 
@@ -134,7 +133,7 @@ def _planes_on_host(search: Search, place: Numbers, side: tuple[int, int]) -> ND
 
     found = np.empty((len(place), *(2 * search.windows.reach + 1,) * 2), np.float32)
     parts = views_of(search.image, place[:, 0], place[:, 1], side)
-    for part, window, scores in zip(parts, search.windows.values[search.which], found, strict=True):
+    for part, window, scores in zip(parts, search.windows.values, found, strict=True):
         # Less its mean, so that OpenCV tells a flat part by its own brightness, not by that of the image.
         cv2.matchTemplate(part - np.float32(cv2.mean(part)[0]), window, cv2.TM_CCOEFF_NORMED, scores)
     found[found == 0] = np.nan  # what it says where a part is flat

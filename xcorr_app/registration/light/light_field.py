@@ -34,8 +34,6 @@ _MIN_COVER = 0.3
 """Share of a tile that a frame covers."""
 _RIDGE, _TINY = 1e-9, 1e-30
 _MIN_CLEAN, _MIN_GAIN = 1e-3, 1e-3
-_MIN_FREE = 0.05
-"""Of a tile that the gain follows wholly."""
 _BETWEEN = 0.02
 """Share of what a tile shows by which shifts between whole pixels change it."""
 _EXPECTED = (0.0, 0.4, 0.2, 0.1)
@@ -73,11 +71,9 @@ class Light:
     """(n, terms)"""
     constant: NDArray[np.float64]
     """(n,) squares of what a constant gain leaves of the tiles, in units of what noise alone would; less what frames
-    and reference have in common, as in the next two."""
+    and reference have in common, as in the next."""
     uneven: NDArray[np.float64]
-    """(n,) squares of what the gain leaves, and"""
-    predicted: NDArray[np.float64]
-    """(n,) of what it leaves of each tile when found without that."""
+    """(n,) squares of what the gain leaves."""
     tiles: NDArray[np.intp]
     """(n,) tiles that were looked at."""
 
@@ -139,7 +135,7 @@ class ReferenceLight:
         shared = _means(f * g, cover) - mean_f * mean_g
         of_f, of_g = noise[..., None]
         own = np.maximum(_means(g * g, cover) - mean_g**2 - of_g, 0.0)
-        gain, _ = _gain(shared, own, weight, terms)
+        gain = _gain(shared, own, weight, terms)
         rho = _value(gain, terms)
         expected = correlated * ((of_f + rho**2 * of_g) * own + of_f * of_g)
         expected += (_BETWEEN * rho * np.maximum(own, own.mean(axis=1, keepdims=True))) ** 2
@@ -163,11 +159,8 @@ def _fitted(
 
 def _gain(
     shared: NDArray[np.float64], own: NDArray[np.float64], weight: NDArray[np.float64], terms: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Coefficients (n, terms) of the logarithm of the gain from what tiles (n, tiles) share and show.
-
-    And the leverage (n, tiles) of each tile: how much of what it shares the gain there follows.
-    """
+) -> NDArray[np.float64]:
+    """Coefficients (n, terms) of the logarithm of the gain from what tiles (n, tiles) share and show."""
     total = (own * weight).sum(axis=1)
     gain = np.zeros((len(shared), len(TERMS)))
     ratio = (shared * weight).sum(axis=1) / np.maximum(total, _TINY)
@@ -187,8 +180,7 @@ def _gain(
         right = np.einsum("nk,nki->ni", rho * residual * weight, terms) - scatter[:, None] * prior * gain
         gain = gain + np.clip(np.linalg.solve(normal, right[..., None])[..., 0], -1, 1)
         gain[:, 0] = np.clip(gain[:, 0], level - _MAX_LOGARITHM, level + _MAX_LOGARITHM)
-    leverage = (terms @ np.linalg.inv(normal) * terms).sum(axis=2) * rho**2 * own * weight
-    return gain, leverage
+    return gain
 
 
 def _left(
@@ -197,13 +189,11 @@ def _left(
     weight: NDArray[np.float64],
     terms: NDArray[np.float64],
     counts: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Squares (n,) of what a constant gain leaves, an uneven one, and one found without the tile; each as it `counts`.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Squares (n,) of what a constant gain leaves, and an uneven one; each as it `counts`.
 
     What the reference shows in a tile is known no better than its noise and fractions of pixels allow, and that is
-    wrong against all frames alike: it is taken for their mean, the reference among them. Few tiles show most of a scene
-    and bend the gain towards themselves, noise and all; a tile left out says whether there is a gain to be found
-    (leave-one-out residuals by the leverage: Allen 1974).
+    wrong against all frames alike: it is taken for their mean, the reference among them.
     """
 
     def flat(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -215,15 +205,10 @@ def _left(
     level = np.where(abs(level) > _MIN_GAIN, level, np.inf)
     beside = np.where(np.isfinite(level), shared / level - own, 0.0)
     common = np.maximum(own + (beside * weight).sum(axis=0) / (1 + weight.sum(axis=0)), 0.0)
-    gain, leverage = _gain(shared, common, weight, terms)
-    constant, uneven = (shared - rho * common for rho in (flat(common), _value(gain, terms)))
-    predicted = uneven / np.maximum(1 - leverage, _MIN_FREE)
-    return _squares(constant, counts), _squares(uneven, counts), _squares(predicted, counts)
-
-
-def _squares(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weighted sums (n,) over tiles."""
-    return np.asarray((values**2 * counts).sum(axis=1))
+    gain = _gain(shared, common, weight, terms)
+    left = (shared - rho * common for rho in (flat(common), _value(gain, terms)))
+    constant, uneven = ((values**2 * counts).sum(axis=1) for values in left)
+    return constant, uneven
 
 
 def _value(gain: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:

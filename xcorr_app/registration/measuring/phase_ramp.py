@@ -10,10 +10,7 @@ their cross-spectrum C at the shift found so far, summed over cells of the frequ
 
 Pa and Pb being the powers of the images and c their coherence at the shift found, by rings of frequencies (Knapp and
 Carter 1976, doi 10.1109/TASSP.1976.1162830). The covariance is the sandwich over cells, H^-1 (sum t t') H^-1; of stars,
-whose photons scatter where they are, it is that over tiles of the picture. What lies near the Nyquist frequency is left
-out where lower frequencies alone say something else, by more than noise explains (Hausman 1978, doi 10.2307/1913827):
-it is aliased. Where very low frequencies contradict all others, fine and coarse structures move differently, as over
-the fixed pattern of a camera's pixels: nothing is refined.
+whose photons scatter where they are, it is that over tiles of the picture.
 """
 
 from __future__ import annotations
@@ -39,13 +36,6 @@ _WIDE = (8, 2, 0)
 """Rings averaged on either side of one, from coarse to fine."""
 _DOUBT = 4.0
 """Variances of the coherence by which fewer rings must differ from more to be believed."""
-_BANDS = (1.0, 0.35, 0.25, 0.17, 0.12, 0.085, 0.06)
-"""Cycles per pixel below which frequencies count, from all to those that hold no aliasing, and few fixed patterns."""
-_NOT_ALIASED = 0.17
-"""Cycles per pixel; where lower bands contradict those up to here, another layer lies over the scene."""
-_DIFFER = 25.0
-"""Squared standard errors, five of them, by which a lower band contradicts a higher one: six are asked, along two axes,
-and the lowest is hundreds of times less sure than all of a fine texture."""
 _PULL = 0.25
 """Standard errors by which windows at the start's place may pull before all is computed again from the shift found."""
 _STEPS = 30
@@ -104,12 +94,7 @@ def _refined(
         return start.copy(), np.full_like(start, np.nan), np.zeros(0, dtype=bool)
     found_of = [_cells(lefts, rights, rows[part], start[part], lattice) for part in parts]
     cells = _Cells(*(array_namespace(rights).concatenate(each) for each in zip(*found_of, strict=True)))
-    found = _solved(cells, lattice, np.zeros_like(start), _BANDS[0])
-    # Asked of all by one step, and of the few where a band says something else to the end.
-    for row in np.flatnonzero(_some_band_differs(found)):
-        by_bands = _by_bands(cells.of(np.array([row])), lattice, found.step[row])
-        for values, one in zip(found[:5], by_bands, strict=False):
-            values[row] = one[0]
+    found = _solved(cells, lattice)
     if is_peaked(lefts):
         for part in parts:
             at, of = start[part] + found.step[part], lefts if lefts.shape[0] == 1 else lefts[rows[part]]
@@ -164,40 +149,11 @@ class _Solved(NamedTuple):
     """(n,) weighted real part of the cross-spectrum."""
     weight: Floats
     """(n, rings) of frequencies."""
-    hessian: Floats
-    """(n, bands, 3) of the cells of each lower band at the step found, and"""
-    slope: Floats
-    """(n, bands, 2)."""
 
     @property
     def information(self) -> Floats:
         """(n, 2) the variance that the coherence allows."""
         return np.abs(self.inverse[:, [0, 2]])
-
-
-def _some_band_differs(found: _Solved) -> NDArray[np.bool_]:
-    """(n,) whether a step from what was found, by lower frequencies alone, contradicts it."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        move, inverse = _newton(found.hessian, found.slope)
-        low = inverse[..., [0, 2]] * np.maximum(found.variance / found.information, 1)[:, None]
-        doubt = np.maximum(low - found.information[:, None], 0.25 * low)
-        return np.asarray((move**2 > _DIFFER * doubt).any(axis=(1, 2)))
-
-
-def _by_bands(cells: _Cells, lattice: Lattice, step: Floats) -> _Solved:
-    """Of one frame, by the highest band that no lower one contradicts; NaN where very low ones do."""
-    found = _solved(cells, lattice, step[None], _BANDS[0])
-    for band in _BANDS[1:]:
-        low = _solved(cells, lattice, found.step, band)
-        with np.errstate(invalid="ignore"):
-            doubt = np.maximum(low.variance - found.information, 0.25 * low.variance)
-            differs = ((low.step - found.step) ** 2 > _DIFFER * doubt).any() & (np.abs(low.step) <= 1).all()
-        if differs:
-            found = low
-            if band < _NOT_ALIASED:
-                found.variance[:] = np.nan
-                break
-    return found
 
 
 def _near(values: Array, wide: int) -> Array:
@@ -249,17 +205,12 @@ def _weighted(cells: _Cells, lattice: Lattice, step: Floats) -> tuple[Array, Arr
 
 
 def _sums(even: Array, side: Array, lattice: Lattice) -> tuple[Floats, Floats]:
-    """Hessians (n, rings, 3) and slopes (n, rings, 2) of what cells contribute, from the middle to each ring."""
+    """Hessians (n, 3) and slopes (n, 2) of what cells contribute."""
     xp = array_namespace(even)
     y, x = xp.asarray(lattice.y), xp.asarray(lattice.x)
     terms = (even * (y * y), even * (y * x), even * (x * x), side * y, side * x)
-    sums = np.cumsum(to_host(xp.stack([lattice.of_rings(each) for each in terms], axis=2)), axis=1)
-    return sums[..., :3], sums[..., 3:]
-
-
-def _last(band: float, lattice: Lattice) -> int:
-    """The last ring of a band."""
-    return min(int(band * CELLS), lattice.count.size - 1)
+    sums = to_host(xp.stack([lattice.of_rings(each) for each in terms], axis=2)).sum(axis=1)
+    return sums[:, :3], sums[:, 3:]
 
 
 def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
@@ -274,12 +225,11 @@ def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
     return step, inverse
 
 
-def _solved(cells: _Cells, lattice: Lattice, start: Floats, band: float) -> _Solved:
-    """Steps from where the cells were computed, by frequencies of a band."""
-    step, going, last = start.copy(), np.arange(len(start)), _last(band, lattice)
+def _solved(cells: _Cells, lattice: Lattice) -> _Solved:
+    """Steps from where the cells were computed."""
+    step, going = np.zeros((len(cells.cross), 2)), np.arange(len(cells.cross))
     for _ in range(_STEPS):
-        hessian, slope = _sums(*_weighted(cells.of(going), lattice, step[going])[:2], lattice)
-        move, inverse = _newton(hessian[:, last], slope[:, last])
+        move, inverse = _newton(*_sums(*_weighted(cells.of(going), lattice, step[going])[:2], lattice))
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_MAX_STEP, _MAX_STEP)
         with np.errstate(invalid="ignore"):
@@ -288,13 +238,9 @@ def _solved(cells: _Cells, lattice: Lattice, start: Floats, band: float) -> _Sol
         if not going.size:
             break
     even, side, weight = _weighted(cells, lattice, step)
-    hessian, slope = _sums(even, side, lattice)
-    _, inverse = _newton(hessian[:, last], slope[:, last])
-    inside = array_namespace(side).asarray(lattice.ring <= last)
-    variance = np.fmax(_sandwich(inverse, _scatter(side * inside, lattice)), np.abs(inverse[:, [0, 2]]))
-    rings = [_last(each, lattice) for each in _BANDS[1:]]
-    power, of_rings = to_host((even * inside).sum(axis=1)), to_host(weight) * (np.arange(weight.shape[1]) <= last)
-    return _Solved(step, variance, inverse, power, of_rings, hessian[:, rings], slope[:, rings])
+    _, inverse = _newton(*_sums(even, side, lattice))
+    variance = np.fmax(_sandwich(inverse, _scatter(side, lattice)), np.abs(inverse[:, [0, 2]]))
+    return _Solved(step, variance, inverse, to_host(even.sum(axis=1)), to_host(weight))
 
 
 def _sandwich(inverse: Floats, scatter: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,10 +72,8 @@ class MotionMeasurement:
         """What measures frames against an image, of which some pixels may count only."""
         return FrameAligner(image, counts, self.basis, self.max_sigma, self.frames.count)
 
-    def of(
-        self, against: FrameAligner, numbers: Sequence[int], known: Callable[[int], list[Matrix]]
-    ) -> list[FrameMotion]:
-        """Measure frames with these numbers; `known` are, for each, motions worth trying."""
+    def of(self, against: FrameAligner, numbers: Sequence[int], *known: Matrix) -> list[FrameMotion]:
+        """Measure frames with these numbers; `known` are motions worth trying."""
         found: dict[int, FrameMotion] = {}
         for first, last in _runs(numbers):
             chunk, seen = self.frames.read(first, last), list(range(first, last))
@@ -87,7 +85,7 @@ class MotionMeasurement:
                 seen = [t for t in seen if t not in chunk.unreadable]
                 which = array_namespace(images).asarray([t - first for t in seen], dtype=np.intp)
                 images, counts = images[which], None if counts is None else counts[which]
-            found |= dict(zip(seen, against.measured(images, [known(t) for t in seen], counts), strict=True))
+            found |= dict(zip(seen, against.measured(images, [list(known)] * len(seen), counts), strict=True))
         return [found[t] for t in numbers]
 
     def result(self, found: list[FrameMotion], described: str, itself: int | None = None) -> MotionResult:
@@ -134,26 +132,11 @@ def motion_of(measuring: MotionMeasurement, reference: str | int | Array) -> Mot
     on_device = array_namespace(image) is not np
     pixels = max(shape[0] * shape[1], _MIN_PIXELS) if on_device else _AS_LONG_AS * shape[0] * shape[1]
 
-    def over(
-        numbers: Sequence[int], known: Callable[[int], list[Matrix]], report: Progress | None
-    ) -> list[FrameMotion]:
-        def job(start: int, stop: int) -> list[FrameMotion]:
-            return measuring.of(against, numbers[start:stop], known)
+    def job(start: int, stop: int) -> list[FrameMotion]:
+        return measuring.of(against, range(start, stop))
 
-        walk = Pass(len(numbers), pixels, on_device, report)
-        return [one for some in walk.over("measure", job) for one in some]
-
-    found = over(range(frames.count), lambda _: [], measuring.progress)
-    # What noise hides in a spectrum may be near what frames before and after it do.
-    doubtful = [
-        t
-        for t in range(frames.count)
-        if found[t].flags and not {quality.UNREADABLE, quality.FLAT} & set(found[t].flags) and _neighbours(found, t)
-    ]
-    for t, one in zip(doubtful, over(doubtful, lambda t: _neighbours(found, t), None), strict=True):
-        if not one.flags or one.score > found[t].score:
-            found[t] = one
-    return measuring.result(found, described, number)
+    walk = Pass(frames.count, pixels, on_device, measuring.progress)
+    return measuring.result([one for some in walk.over("measure", job) for one in some], described, number)
 
 
 class FrameAligner:
@@ -219,10 +202,3 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Ranges of consecutive numbers, in order."""
     edges = np.flatnonzero(np.diff(numbers) != 1) + 1
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(np.asarray(numbers), edges)]
-
-
-def _neighbours(found: list[FrameMotion], t: int) -> list[Matrix]:
-    """Motions of the nearest frames before and after that are trusted."""
-    both = range(t - 1, -1, -1), range(t + 1, len(found))
-    near = (next((found[i].motion for i in numbers if not found[i].flags), None) for numbers in both)
-    return [motion for motion in near if motion is not None]

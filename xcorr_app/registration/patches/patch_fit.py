@@ -155,27 +155,14 @@ class PatchFit:
     def _matched(
         self, windows: Sequence[Windows], images: Array, starts: Floats
     ) -> tuple[WindowMatch, NDArray[np.bool_]]:
-        """Match patches of images (T, y, x), displaced by `starts` (T, 2): (T, n) each, and which are trusted.
-
-        Those lost are looked for once more around what their neighbours say.
-        """
+        """Match patches of images (T, y, x), displaced by `starts` (T, 2): (T, n) each, and which are trusted."""
         frames, middles = len(images), self.grid.middles
         whole = np.rint(starts / self._half).astype(np.intp)
         offsets = np.broadcast_to(whole[:, None], (frames, *middles.shape))
         found = match_windows([Search(*each) for each in zip(windows, images, offsets, strict=True)]).arrays
         shaped = {name: values.reshape(frames, len(middles), *values.shape[1:]) for name, values in found.items()}
         match = WindowMatch(**shaped)
-        trusted = self.trusted(match)
-        some: NDArray[np.bool_] = np.asarray(trusted.any(axis=1) & ~trusted.all(axis=1))
-        if some.any():
-            lost, limit, searches = ~trusted & some[:, None], 2 * self._reach, []
-            for t in np.flatnonzero(some).tolist():
-                near = local_linear(middles, match.shift[t], 1.0 * trusted[t], middles[lost[t]], self._step)
-                nearby = np.rint(np.clip(near, whole[t] - limit, whole[t] + limit)).astype(np.intp)
-                searches.append(Search(windows[t], images[t], nearby, np.flatnonzero(lost[t])))
-            match.put(lost, match_windows(searches))
-            trusted = self.trusted(match)
-        return match, trusted
+        return match, self.trusted(match)
 
     def _fields_through(self, match: WindowMatch, trusted: NDArray[np.bool_], rigid: Floats) -> Floats:
         """Displacements (T, m, 2) at the nodes, smooth through trusted patches; a frame's own without any."""
