@@ -45,7 +45,7 @@ LARGEST = {
     "xcorr_app/registration": 10294,
     "xcorr_app/report": 1031,
     "benchmarks": 4003,
-    "tests": 18894,
+    "tests": 18900,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

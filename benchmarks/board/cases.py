@@ -127,6 +127,7 @@ CASES: tuple[Case, ...] = (
     # Scenes of few things, or of many alike.
     _case("lattice/defects", _condition, "lattice", 2.0, largest=5.5, ways=EVERY),
     _case("lattice/flaws", scenes.lattice, 12, 10.0, ways=FIRST),
+    # Which period it moved by no picture tells: all frames are flagged, and right as long as steps are small.
     _case("lattice/perfect", scenes.lattice, 0, 10.0, ways=FIRST, calibrated=False),
     _case("few/cells/2", scenes.few_cells, 2.0, ways=("first", "template")),
     _case("few/cells/3", scenes.few_cells, 3.0, ways=("first", "template"), asked={"applied": 0.10}),

@@ -27,9 +27,11 @@ FAILS_THE_RUN = FAILED - {FLAT}
 """The run does not count as good. A frame of one value, as of a closed shutter, is nothing that went wrong in it: what
 lies between its neighbours is all there is to know of its shift."""
 
-WRONG = {EDGE: 0.5, AMBIGUOUS: 1.0, DISAGREES: 0.5, INHERITED: 0.3}
-"""Probability that a frame's peak is not its own, of those flagged so: of several alike none is known to be. That of
-chance is known by itself."""
+WRONG = {EDGE: 0.5, DISAGREES: 0.5, INHERITED: 0.3}
+"""Probability that a frame's peak is not its own, of those flagged so. That of chance is known by itself."""
+OF_A_LATTICE = 0.5
+"""The same of peaks that others are like, where most frames have such and none scores as noise does; elsewhere none is
+known to be a frame's own."""
 _INCONSISTENT = 0.3
 """The same of inconsistent frames, at least, and"""
 _MAX_RESEMBLING = 0.5

@@ -51,6 +51,16 @@ def test_a_perfect_lattice_stays_ambiguous(light, deviation):
     assert all(doubted)
 
 
+@pytest.mark.parametrize("reference", ["first", "template"])
+def test_a_perfect_lattice_is_followed_from_frame_to_frame(xp, reference):
+    """By more than a period: frames stay flagged, but are moved as the least steps say."""
+    drift = np.linspace(0, 14, COUNT)[:, None] * [1.0, -0.6]
+    stack = lattice(drift) + noise(lattice(drift), 6)
+    result = estimate_shifts(xp.asarray(stack.astype(np.float32)), reference, 40)
+    assert not result.trusted[1:].any()
+    np.testing.assert_allclose(result.applied(), drift[0] - drift, atol=0.2)
+
+
 def test_the_right_period_is_found_from_a_wrong_one():
     stack = lattice(DRIFT, flaws=12).astype(np.float32)
     stack += noise(stack, 6).astype(np.float32)

@@ -161,8 +161,11 @@ class ShiftColumns(Columns):
         words = self._words(settings)
         with np.errstate(invalid="ignore"):
             by_chance = quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
-        # What fills the plane of a lattice is the lattice.
-        right = 1 - np.where(words[quality.AMBIGUOUS] | self.disambiguated, 0.0, by_chance)
+        # What fills the plane of a lattice is the lattice, of which the frames around tell the period.
+        ambiguous = words[quality.AMBIGUOUS]
+        is_lattice = ~words[quality.LOW_SCORE] & (2 * ambiguous.sum() >= ambiguous.size)
+        right = 1 - np.where(ambiguous | self.disambiguated, 0.0, by_chance)
+        right *= np.where(ambiguous, quality.OF_A_LATTICE * is_lattice, 1.0)
         for word, probability in quality.WRONG.items():
             if word in words:
                 right = right * np.where(words[word], 1 - probability, 1.0)

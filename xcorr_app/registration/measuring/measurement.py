@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration import quality
 from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
 from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
 from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted
-from xcorr_app.registration.measuring.rivals import CANDIDATES, disambiguated, stand_still
+from xcorr_app.registration.measuring.rivals import CANDIDATES, alike_peaks, disambiguated, followed, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, TileTest, look
@@ -184,9 +185,11 @@ class Measurement(OnePass):
         asked = columns.doubted_for_rivals(self.settings)
         if not asked.any():
             return
-        few = np.zeros_like(asked)
+        # A lattice is as much like itself a period away; the frame that is compared with itself lies there.
+        itself = (columns.score >= _ITSELF) & np.isfinite(columns.sigma).all(axis=1)
+        before, shifts = columns.shifts, np.where(itself[:, None], columns.shifts, np.nan)
+        asked, few = asked & ~itself, np.zeros_like(asked)
         few[spread(np.flatnonzero(asked), self._few)] = True
-        before, shifts = columns.shifts, np.full_like(columns.shifts, np.nan)
         candidates = np.full((self._count, CANDIDATES, 2), np.nan)
 
         def told(
@@ -197,19 +200,35 @@ class Measurement(OnePass):
         for chosen in (few, asked & ~few):
             for numbers, found in self.over_chosen("tiles", reference, chosen, told):
                 shifts[numbers], candidates[numbers] = found
-            if 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
+            if untold := 2 * np.isfinite(shifts[few, 0]).sum() < few.sum():
                 break
-        if not np.isfinite(shifts).any():
-            return
         # Frames without a rival stand for themselves.
         known = np.where(columns.trusted(self.settings)[:, None], columns.shifts, shifts)
         if stand_still(known, candidates):
             return
         columns.disambiguate(shifts)
+        if untold and 2 * asked.sum() >= self._count:
+            # On the edge of the window, too.
+            chosen = np.isnan(known[:, 0]) & (columns.peak_ratio < quality.AMBIGUOUS_RATIO)
+            self._follow(columns, known, chosen, reference)
         with np.errstate(invalid="ignore"):
             moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
         # Their tiles were compared at another peak.
         self._look(columns, reference, moved & np.isfinite(columns.inlier_fraction))
+
+    def _follow(
+        self, columns: ShiftColumns, known: NDArray[np.float64], chosen: NDArray[np.bool_], reference: Reference
+    ) -> None:
+        """Follow a lattice through the chosen frames (T,) from where it is `known` (T, 2) to be."""
+        alike = dict[int, NDArray[np.float64]]()
+
+        def peaks(images: Array, frames: Array, numbers: NDArray[np.intp]) -> list[NDArray[np.float64]]:
+            return alike_peaks(images, frames, columns.shifts[numbers], self.window, self.settings.min_overlap)
+
+        for numbers, found in self.over_chosen("tiles", reference, chosen, peaks):
+            alike |= zip(numbers.tolist(), found, strict=True)
+        path = followed(known, alike)
+        columns.shifts = np.where(np.isfinite(path), path, columns.shifts)
 
     def _torn(self, columns: ShiftColumns, reference: Reference) -> None:
         """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""

@@ -6,10 +6,13 @@ out where several tiles are fitted far worse by it (``parts/tile_votes.py``) and
 lattice none is.
 
 What tells may stand still while the lattice moves, as dust on a camera does. Then it is the smallest shift everywhere,
-and shifts jump by a period where the lattice has moved by half of one (:func:`stand_still`).
+and shifts jump by a period where the lattice has moved by half of one (:func:`stand_still`). Where nothing tells, a
+lattice is followed from frame to frame (:func:`followed`), and its frames stay flagged.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import cv2
 import numpy as np
@@ -45,11 +48,7 @@ def disambiguated(
     where there are fewer.
     """
     found, all_alike = np.full(shifts.shape, np.nan), np.full((len(shifts), CANDIDATES, 2), np.nan)
-    one = smoothed(images) if len(images) == 1 else None
-    for n, shift in enumerate(shifts):
-        # One by one: of a device's frames the host is not to hold more.
-        frame = smoothed(frames[n : n + 1])[0]
-        image = smoothed(images[n : n + 1])[0] if one is None else one[0]
+    for n, (image, frame, shift) in enumerate(_each(images, frames, shifts)):
         alike = np.array([shift, *_rivals(image, frame, shift, window, min_overlap)])
         all_alike[n, : len(alike)], moved, best = alike, moved_by(frame, alike), 0
         for other in range(1, len(alike)):
@@ -58,6 +57,41 @@ def disambiguated(
         if pairs and all(_prefers(image, moved[pair], alike[pair]) for pair in pairs):
             found[n] = alike[best]
     return found, all_alike
+
+
+def alike_peaks(
+    images: Array, frames: Array, shifts: NDArray[np.float64], window: ShiftWindow, min_overlap: float
+) -> list[NDArray[np.float64]]:
+    """Of each frame (n, h, w) all shifts (m, 2) that fit almost as well as those measured (n, 2), which are first."""
+    return [
+        np.array([shift, *_rivals(image, frame, shift, window, min_overlap, None)])
+        for image, frame, shift in _each(images, frames, shifts)
+    ]
+
+
+def followed(known: NDArray[np.float64], alike: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Shifts (T, 2) of a lattice: those known, of others the first `alike` (m, 2), or one that is a far lesser step.
+
+    What moves on by little of a period from frame to frame is found, from the first that is known to either end.
+    """
+    found, first = known.copy(), int(np.isfinite(known[:, 0]).argmax())
+    for order in (range(first, len(known)), range(first, -1, -1)):
+        place = np.nan_to_num(known[first])
+        for i in order:
+            if i in alike:
+                far = np.hypot(*(alike[i] - place).T)
+                found[i] = alike[i][far.argmin() if far.min() < _JUMP * far[0] else 0]
+            place = found[i] if np.isfinite(found[i, 0]) else place
+    return found
+
+
+def _each(
+    images: Array, frames: Array, shifts: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]]:
+    """Image, frame and shift of each, smoothed; one by one: of a device's frames the host is not to hold more."""
+    one = smoothed(images)[0] if len(images) == 1 else None
+    for n, shift in enumerate(shifts):
+        yield smoothed(images[n : n + 1])[0] if one is None else one, smoothed(frames[n : n + 1])[0], shift
 
 
 def stand_still(found: NDArray[np.float64], alike: NDArray[np.float64]) -> bool:
@@ -100,6 +134,7 @@ def _rivals(
     shift: NDArray[np.float64],
     window: ShiftWindow,
     min_overlap: float,
+    most: int | None = _MAX_RIVALS,
 ) -> NDArray[np.float64]:
     """Other shifts (m, 2) at which the plane is almost as high, by fractions of pixels; its next peaks if none is."""
     plane = cross_correlate(image, frame, max_shift=window, min_overlap=min_overlap, check_finite=False)
@@ -114,4 +149,4 @@ def _rivals(
     if alike.any():
         y, x, places = y[alike], x[alike], places[alike]
     offset, height = refine(near[y, x], "gaussian", 1)
-    return np.asarray((places + offset)[np.argsort(-height, kind="stable")[:_MAX_RIVALS]])
+    return np.asarray((places + offset)[np.argsort(-height, kind="stable")[:most]])
