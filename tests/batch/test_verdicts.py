@@ -83,14 +83,6 @@ def test_turned_frames_are_told_to_be(tmp_path):
         assert words in page.text
 
 
-def test_a_drift_beyond_the_window_is_told(tmp_path):
-    large = scene(200, blur=3)
-    frames = np.stack([large[20 + 7 * t : 140 + 7 * t, 20:140] for t in range(4)])
-    run = align(_written(tmp_path, frames.astype(np.uint16)), "-o", tmp_path / "out", "--max-shift", "5")
-    assert "a larger --max-shift" in " ".join(run.stdout.split())
-    assert align(tmp_path / "m.tif", "-o", tmp_path / "again", "--max-shift", "24").code == 0
-
-
 def test_a_remark_has_a_column_of_its_own(tmp_path):
     rng = np.random.default_rng(4)
     own = [0.8 * scene(120, seed, 4) for seed in range(1, 5)]

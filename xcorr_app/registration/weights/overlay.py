@@ -2,7 +2,8 @@
 
 It stands still whatever the scene does. It is known by its values: pixels that hold one and the same value in frames
 spread over the series were never seen by a sensor with noise; those next to them change from frame to frame, and are as
-far from that value as those farther away are, where what is empty or saturated in a scene ends in slopes.
+far from that value as those farther away are, where what is empty or saturated in a scene ends in slopes. What is drawn
+now and then beside them in the same colours, as the digits of a clock are, belongs to them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ _MIN_FRAMES, _OF_COLOURS = 4, 0.95
 of its colours."""
 _AS_BEFORE = 0.3
 """Share of the pixels next to those drawn that have the value they had in the first frame, beyond which none is."""
-_MIN_OF_COLOUR = 0.05
-"""Share of what is drawn that has a colour of it."""
+_MIN_OF_COLOUR, _NOW_AND_THEN = 0.05, 0.12
+"""Share of what is drawn that has a colour of it; and of the frames in which a pixel beside it has one if it is drawn.
+"""
 _GAP, _RIM = 4, 1
 """Pixels between what is drawn, twice the former, and around it that are left out with it: strokes have soft sides."""
 _AWAY, _SHARP = (4, 5), 0.6
@@ -43,11 +45,14 @@ def overlay(images: NDArray[np.generic]) -> NDArray[np.bool_]:
     held &= ends_sharply(images, held)
     if held.mean() < MIN_SHARE:
         return nothing
-    number = np.unique(images[0][held], return_counts=True)[1]
-    if len(images) < _MIN_FRAMES and number[number > _MIN_OF_COLOUR * held.sum()].sum() < _OF_COLOURS * held.sum():
+    values, number = np.unique(images[0][held], return_counts=True)
+    is_colour = number > _MIN_OF_COLOUR * held.sum()
+    if len(images) < _MIN_FRAMES and number[is_colour].sum() < _OF_COLOURS * held.sum():
         return nothing
-    # Words whose letters are near each other hang together, and with them what is drawn only now and then among them.
-    near = _morphed(np.pad(held, _GAP, mode="edge"), cv2.MORPH_CLOSE, _GAP)
+    coloured = np.logical_or.reduce([np.zeros(images.shape, bool), *(images == value for value in values[is_colour])])
+    again = coloured.sum(axis=0) / len(images) > _NOW_AND_THEN
+    # Words whose letters are near each other hang together, and with them what is drawn only now and then.
+    near = _morphed(np.pad(held | again, _GAP, mode="edge"), cv2.MORPH_CLOSE, _GAP)
     found = _morphed(_with(held, near[_GAP:-_GAP, _GAP:-_GAP]), cv2.MORPH_DILATE)
     return found if found.mean() < _MAX_SHARE else nothing
 
