@@ -240,7 +240,9 @@ def _solved(cells: _Cells, lattice: Lattice) -> _Solved:
     even, side, weight = _weighted(cells, lattice, step)
     _, inverse = _newton(*_sums(even, side, lattice))
     variance = np.fmax(_sandwich(inverse, _scatter(side, lattice)), np.abs(inverse[:, [0, 2]]))
-    return _Solved(step, variance, inverse, to_host(even.sum(axis=1)), to_host(weight))
+    # A ring without cells has no power, and a weight that is none.
+    of_rings = np.where(lattice.count > 0, to_host(weight), 0)
+    return _Solved(step, variance, inverse, to_host(even.sum(axis=1)), of_rings)
 
 
 def _sandwich(inverse: Floats, scatter: Floats) -> Floats:
