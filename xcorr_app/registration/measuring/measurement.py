@@ -228,6 +228,9 @@ class Measurement(OnePass):
         for numbers, found in self.over_chosen("tiles", reference, chosen, peaks):
             alike |= zip(numbers.tolist(), found, strict=True)
         path = followed(known, alike)
+        with np.errstate(invalid="ignore"):
+            # What lay on the edge of the window was another of the peaks.
+            columns.on_edge &= ~(np.abs(path - columns.shifts) > _ELSEWHERE).any(axis=1)
         columns.shifts = np.where(np.isfinite(path), path, columns.shifts)
 
     def _torn(self, columns: ShiftColumns, reference: Reference) -> None:
