@@ -59,7 +59,7 @@ def aligned_products_launch(height: int, low: float) -> Launch:
 
 
 @functools.lru_cache(maxsize=64)
-def left_over_launch(height: int, low: float, high: float, on_axis: float) -> Launch:
+def residual_launch(height: int, low: float, high: float, on_axis: float) -> Launch:
     """Choose the launch for spectra of so many rows; limits in cycles per pixel."""
     defines: dict[str, str | int] = {"LOW": repr(low), "HIGH": repr(high), "ON_AXIS": repr(on_axis)}
     return Launch("peaks/left_over", defines, height, _THREADS, len(LeftSums._fields) * _BYTES)
@@ -100,5 +100,5 @@ def left_sums(
     count, height, _ = spectra.shape
     sums = cupy.empty((height, len(LeftSums._fields)))
     numbers = (count, height, width)
-    start(left_over_launch(height, *limits), (spectra, places, cupy.asarray(gains), sums), numbers)
+    start(residual_launch(height, *limits), (spectra, places, cupy.asarray(gains), sums), numbers)
     return LeftSums(*download(sums).sum(axis=0).tolist())
