@@ -67,7 +67,7 @@ def standardize(images: Array, dtype: DTypeLike, ranges: Array = None) -> Standa
 
     Returns
     -------
-    Standardized
+    StandardImages
     """
     xp = array_namespace(images)
     axes = (-2, -1)

@@ -95,7 +95,7 @@ def aligned_products(spectra: Any, places: Any, width: int, low: float) -> NDArr
 def left_sums(
     spectra: Any, places: Any, gains: NDArray[np.float64], width: int, limits: tuple[float, float, float]
 ) -> LeftSums:
-    """Sums of what such spectra leave, each divided by its gain (n,); `limits` are those of `left_over_launch`."""
+    """Sums of what such spectra leave, each divided by its gain (n,); `limits` are those of `residual_launch`."""
     cupy = importlib.import_module("cupy")
     count, height, _ = spectra.shape
     sums = cupy.empty((height, len(LeftSums._fields)))
