@@ -18,7 +18,7 @@ from tests import poisoned_memory
 from tests.device import NEEDS_DEVICE
 from tests.gpu.copies import COMMANDS, prepared, results_of, stack_of
 from xcorr_app.gpu.runtime.constants import constants
-from xcorr_app.gpu.runtime.download import Arriving
+from xcorr_app.gpu.runtime.download import Download
 
 pytestmark = NEEDS_DEVICE
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +83,7 @@ def test_threads_that_call_at_once_get_the_same_bits(tmp_path, cupy, threads):
 def test_arrays_arrive_though_they_are_freed_and_later_work_goes_on(cupy):
     values = cupy.random.rand(1 << 16)
     expected = values.get()
-    arriving = Arriving(values)
+    arriving = Download(values)
     del values
     poisoned_memory.delay(cupy, cupy.cuda.get_current_stream())
     np.testing.assert_array_equal(arriving(), expected)

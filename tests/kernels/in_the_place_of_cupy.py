@@ -7,7 +7,7 @@ import numpy as np
 from tests.kernels.host_device import guarded, run_kernel
 
 _STAND_INS = {
-    "Arriving": lambda array: lambda: array,
+    "Download": lambda array: lambda: array,
     "download": np.array,
     "null_pointer": lambda: np.zeros(0, np.float32),
 }

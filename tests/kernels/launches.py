@@ -136,7 +136,7 @@ def _of_any_type():
     return [
         left_over.faded_images_launch(5, 100, 0.15),
         left_over.aligned_products_launch(100, 0.3),
-        left_over.left_over_launch(100, 0.3, 0.35, 0.04),
+        left_over.residual_launch(100, 0.3, 0.35, 0.04),
         *(plane_peak_launch(full(64), normalize=each, device=DeviceLimits()) for each in (False, True)),
     ]
 

@@ -33,7 +33,7 @@ from xcorr_app.registration.standard_error.reference_slopes import ReferenceSlop
 from xcorr_app.registration.weights import alternating, line_offsets
 from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, stands_out
 from xcorr_app.registration.weights.line_offsets import middle_rows
-from xcorr_app.registration.weights.lines import GLANCE_STEPS, may_be_stuck
+from xcorr_app.registration.weights.lines import SAMPLE_STEPS, may_be_stuck
 
 
 def stored(values, dtype):
@@ -167,7 +167,7 @@ def test_pixels_that_stand_out(kernels_of, rng, shape, dtype, height, sign):
     image = 1000 + 8 * rng.normal(size=shape)
     image[20, 31] = 1000 + sign * height
     image, put = stored(image, dtype), kernels_of(outlier_pixels)
-    said = outlier_pixels.look(put(image), DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS).stands_out
+    said = outlier_pixels.look(put(image), DEVIATIONS * NOISE_OF_STEPS, SAMPLE_STEPS).stands_out
     assert said == stands_out(image) == (height > 130)
 
 
@@ -186,7 +186,7 @@ def test_lines_that_may_be_stuck(kernels_of, rng, dtype, shape, lines, axis):
         image = stored(np.clip(image, 0, None) if dtype == "uint16" else image, dtype)
         if dtype == "float32":
             image[5, 5:7] = np.nan, np.inf
-        said.append(outlier_pixels.look(put(image), 12.0, GLANCE_STEPS).line_may_be_stuck)
+        said.append(outlier_pixels.look(put(image), 12.0, SAMPLE_STEPS).line_may_be_stuck)
         assert said[-1] == may_be_stuck(image)
     assert said[0] is False
     assert said[-1] == bool(lines)

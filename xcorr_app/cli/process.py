@@ -38,7 +38,7 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-class _Ended(KeyboardInterrupt):
+class _SignalReceived(KeyboardInterrupt):
     """A signal arrived; all that heeds Ctrl-C heeds it."""
 
     def __init__(self, number: int) -> None:
@@ -47,7 +47,7 @@ class _Ended(KeyboardInterrupt):
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    raise _Ended(number)
+    raise _SignalReceived(number)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def signals_as_interrupts() -> AbstractContextManager[Any]:
 
 def ended_by(interrupt: KeyboardInterrupt) -> int:
     """Say what ended the run; returns the exit code, 128 and the number of the signal."""
-    number = interrupt.number if isinstance(interrupt, _Ended) else signal.SIGINT
+    number = interrupt.number if isinstance(interrupt, _SignalReceived) else signal.SIGINT
     how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
     # After SIGHUP the terminal may be gone.
     with suppress(OSError):

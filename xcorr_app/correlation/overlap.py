@@ -11,7 +11,7 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.overlap_tables import Collapsed, sums_by_tables
+from xcorr_app.correlation.overlap_tables import CollapsedAxis, sums_by_tables
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.peaks.overlap_edges import axis_overlap
 
@@ -60,9 +60,9 @@ def overlap_sums(
 @functools.lru_cache(maxsize=64)
 def _collapsed(
     left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow
-) -> tuple[tuple[Collapsed, Collapsed], ...]:
+) -> tuple[tuple[CollapsedAxis, CollapsedAxis], ...]:
     """Overlaps along rows and columns, of the left and of the right: of small images found as slowly as sums."""
     rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
     columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
     sides = zip(rows, columns, strict=True)
-    return tuple((Collapsed.of(*along_y), Collapsed.of(*along_x)) for along_y, along_x in sides)
+    return tuple((CollapsedAxis.of(*along_y), CollapsedAxis.of(*along_x)) for along_y, along_x in sides)

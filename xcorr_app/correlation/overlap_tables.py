@@ -25,7 +25,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Collapsed:
+class CollapsedAxis:
     """One axis of an image whose lines are added up that no overlap is without."""
 
     size: int
@@ -35,7 +35,7 @@ class Collapsed:
     """Shifts through which both ends of the overlap move evenly, and where these are: triples of slices."""
 
     @classmethod
-    def of(cls, start: NDArray[np.intp], stop: NDArray[np.intp]) -> Collapsed:
+    def of(cls, start: NDArray[np.intp], stop: NDArray[np.intp]) -> CollapsedAxis:
         """Collapse for overlaps from `start` to `stop`, one entry a shift; equal where there is none."""
         there = stop > start
         if not there.any():
@@ -60,7 +60,7 @@ class Collapsed:
 
 
 def sums_by_tables(
-    images: NDArray[np.floating], rows: Collapsed, columns: Collapsed
+    images: NDArray[np.floating], rows: CollapsedAxis, columns: CollapsedAxis
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of images (..., h, w) and of their squares over all overlaps, two arrays (..., ny, nx)."""
     counts = [sum(part.stop - part.start for part, _, _ in axis.runs) for axis in (rows, columns)]
@@ -76,7 +76,7 @@ def sums_by_tables(
 
 
 def _tables(
-    images: NDArray[np.floating], rows: Collapsed, columns: Collapsed
+    images: NDArray[np.floating], rows: CollapsedAxis, columns: CollapsedAxis
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Summed-area tables of every image and of its square, each in the place of the one before."""
     of_values, of_squares = (np.zeros((rows.size + 1, columns.size + 1)) for _ in range(2))
@@ -97,8 +97,8 @@ def _tables(
 
 def _collapse(
     image: NDArray[np.floating],
-    rows: Collapsed,
-    columns: Collapsed,
+    rows: CollapsedAxis,
+    columns: CollapsedAxis,
     values: NDArray[np.float64],
     squares: NDArray[np.float64],
 ) -> None:

@@ -29,7 +29,7 @@ _SINGLE = (np.uint8, np.int8, np.uint16, np.int16, np.float16, np.float32)
 
 
 @dataclass(frozen=True)
-class Standardized:
+class StandardImages:
     """Images ready for correlation."""
 
     values: Array
@@ -53,7 +53,7 @@ def working_dtype(*arrays: Array) -> np.dtype[np.floating]:
     return np.dtype(np.float32 if single else np.float64)
 
 
-def standardize(images: Array, dtype: DTypeLike, ranges: Array = None) -> Standardized:
+def standardize(images: Array, dtype: DTypeLike, ranges: Array = None) -> StandardImages:
     """Subtract each image's mean and divide by its largest deviation.
 
     Parameters
@@ -67,12 +67,12 @@ def standardize(images: Array, dtype: DTypeLike, ranges: Array = None) -> Standa
 
     Returns
     -------
-    Standardized
+    StandardImages
     """
     xp = array_namespace(images)
     axes = (-2, -1)
     if is_device_array(images) and name_of(images.dtype) in READ and images.size:
-        return Standardized(*standard_values(images, np.dtype(dtype), _rounding(images.dtype), ranges))
+        return StandardImages(*standard_values(images, np.dtype(dtype), _rounding(images.dtype), ranges))
     if xp is np and images.dtype in _SUMMED_EXACTLY and images.size:
         return _of_short_integers(images, np.dtype(dtype))
     low, high = (extreme(axis=axes, keepdims=True).astype(np.float64) for extreme in (images.min, images.max))
@@ -101,10 +101,10 @@ def standardize(images: Array, dtype: DTypeLike, ranges: Array = None) -> Standa
     else:
         values = images - mean
         values *= scale
-    return Standardized(values.astype(dtype, copy=False), flat[..., 0, 0])
+    return StandardImages(values.astype(dtype, copy=False), flat[..., 0, 0])
 
 
-def _of_short_integers(images: NDArray[np.integer], dtype: np.dtype[Any]) -> Standardized:
+def _of_short_integers(images: NDArray[np.integer], dtype: np.dtype[Any]) -> StandardImages:
     """Standardise integers on the host, of which the range, the mean and the scaled values are a pass each."""
     values, flat = np.empty(images.shape, dtype), np.zeros(images.shape[:-2], dtype=bool)
     depth = cv2.CV_64F if dtype == np.float64 else cv2.CV_32F
@@ -117,7 +117,7 @@ def _of_short_integers(images: NDArray[np.integer], dtype: np.dtype[Any]) -> Sta
             cv2.normalize(images[index], values[index], *ends, cv2.NORM_MINMAX, depth)
         else:
             flat[index], values[index] = True, 0
-    return Standardized(values, flat)
+    return StandardImages(values, flat)
 
 
 def flat_images(images: Array) -> Array:

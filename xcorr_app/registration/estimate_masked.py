@@ -14,7 +14,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
-from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike, standardised
+from xcorr_app.registration.masked.planes import MaskedPlanes, correlated_pixels, standardised
 from xcorr_app.registration.masked.rules import Masks, has_static_gaps
 from xcorr_app.registration.measuring.measured import ShiftColumns
 from xcorr_app.registration.results.results import ShiftResult
@@ -75,8 +75,8 @@ def estimate_masked(
     window = settings.window(frames.shape)
     image = standardised(xp.where(counts, image, 0.0).astype(np.float64)[None], counts[None])
     against = MaskedPlanes(image[0], counts, window, settings.min_overlap)
-    refining = _Refining(image, counts, settings.subpixel, frames.count)
-    alike = pixels_alike(image[0], counts)
+    refining = _Refinement(image, counts, settings.subpixel, frames.count)
+    alike = correlated_pixels(image[0], counts)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
 
     def job(start: int, stop: int) -> tuple[int, ShiftColumns, NDArray[np.int64]]:
@@ -116,7 +116,7 @@ def estimate_masked(
     )
 
 
-class _Refining:
+class _Refinement:
     """Refines whole shifts of so many frames against an image (1, h, w), standardised, of which some pixels count."""
 
     def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:

@@ -35,7 +35,7 @@ from xcorr_app.registration.weights.line_offsets import (
     may_stand_still,
     stand_still,
 )
-from xcorr_app.registration.weights.weighing import Weighted
+from xcorr_app.registration.weights.weighing import MeasuredStack
 
 _OF_ITSELF = 1e-6
 """Share of a frame's variance that a reference leaves, at least."""
@@ -46,7 +46,7 @@ Cleaned = EvenedFrames | EvenlyLitFrames | LevelledFrames | UnshadedFrames
 class Series:
     """A stack, and what was found of it so far."""
 
-    given: Weighted
+    given: MeasuredStack
     measurement: StackMeasurement
     frames: Frames
     """As they were measured."""

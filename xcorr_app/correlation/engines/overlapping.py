@@ -29,10 +29,10 @@ def over_overlaps(
         return make(window)
     if computed is None:
         return _NoOverlap(window, xp)
-    return _Surrounded(make(computed), computed, window, xp)
+    return _ZeroFrame(make(computed), computed, window, xp)
 
 
-class _Surrounded:
+class _ZeroFrame:
     """Lays the planes of another correlator into zeros."""
 
     def __init__(self, correlator: Correlator, computed: ShiftWindow, window: ShiftWindow, xp: Any) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.noise_sums import LAGS, started_noise_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, start_tile_products
 from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.download import Arriving
+from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 
 FITS = {"none": 0, "parabolic": 1, "quadratic": 2, "gaussian": 3}
@@ -195,7 +195,7 @@ def frame_peaks(
     sizes = count, height, width, references.factors.shape[1], grid.tiles, grid.height * grid.width, table_size
     numbers = *sizes, groups, parts, *window[2:], *window[:2], FITS[fit]
     start(frame_peaks_launch(count, rules), arrays, numbers)
-    pixels, dtype, arriving = height * width, frames.dtype, Arriving(written)
+    pixels, dtype, arriving = height * width, frames.dtype, Download(written)
 
     def finished() -> FramePeaks:
         columns = arriving()

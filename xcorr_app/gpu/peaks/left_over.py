@@ -59,7 +59,7 @@ def aligned_products_launch(height: int, low: float) -> Launch:
 
 
 @functools.lru_cache(maxsize=64)
-def left_over_launch(height: int, low: float, high: float, on_axis: float) -> Launch:
+def residual_launch(height: int, low: float, high: float, on_axis: float) -> Launch:
     """Choose the launch for spectra of so many rows; limits in cycles per pixel."""
     defines: dict[str, str | int] = {"LOW": repr(low), "HIGH": repr(high), "ON_AXIS": repr(on_axis)}
     return Launch("peaks/left_over", defines, height, _THREADS, len(LeftSums._fields) * _BYTES)
@@ -95,10 +95,10 @@ def aligned_products(spectra: Any, places: Any, width: int, low: float) -> NDArr
 def left_sums(
     spectra: Any, places: Any, gains: NDArray[np.float64], width: int, limits: tuple[float, float, float]
 ) -> LeftSums:
-    """Sums of what such spectra leave, each divided by its gain (n,); `limits` are those of `left_over_launch`."""
+    """Sums of what such spectra leave, each divided by its gain (n,); `limits` are those of `residual_launch`."""
     cupy = importlib.import_module("cupy")
     count, height, _ = spectra.shape
     sums = cupy.empty((height, len(LeftSums._fields)))
     numbers = (count, height, width)
-    start(left_over_launch(height, *limits), (spectra, places, cupy.asarray(gains), sums), numbers)
+    start(residual_launch(height, *limits), (spectra, places, cupy.asarray(gains), sums), numbers)
     return LeftSums(*download(sums).sum(axis=0).tolist())

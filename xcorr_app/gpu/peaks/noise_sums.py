@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.row_sums import start_row_sums
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.download import Arriving
+from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
@@ -72,7 +72,7 @@ def started_rows_and_products(images: Any, period: int) -> Callable[[], RowsAndP
     if period:
         started_noise_sums(images, period, groups, found[of_rows:])
 
-    arriving = Arriving(found)
+    arriving = Download(found)
 
     def finished() -> RowsAndProducts:
         host = arriving()

@@ -53,7 +53,7 @@ def held_pixels_launch(element: str) -> Launch:
     return Launch("peaks/held_pixels", {"RIGHT_TYPE": INPUT_TYPES[element]}, _BLOCKS, _THREADS, shared_bytes)
 
 
-class Seen(NamedTuple):
+class PixelTest(NamedTuple):
     """What a look at an image tells."""
 
     stands_out: bool
@@ -69,7 +69,7 @@ class Seen(NamedTuple):
     """Whether the first or last row or column of one of those has one value."""
 
 
-def look(image: Any, medians: float, of_lines: float, compared: tuple[Any, ...] = ()) -> Seen:
+def look(image: Any, medians: float, of_lines: float, compared: tuple[Any, ...] = ()) -> PixelTest:
     """Look at the steps between neighbours along every fourth row of an image (h, w), and for what stands out.
 
     By so many median steps of pixels, or `of_lines`. The same wait tells what three images `compared` hold.
@@ -90,7 +90,7 @@ def look(image: Any, medians: float, of_lines: float, compared: tuple[Any, ...] 
     said = to_host(whole)
     smaller, zero = said[: 2 * _BLOCKS].reshape(_BLOCKS, 2).sum(axis=0).tolist()
     steps = -(-height // _PERIOD) * (width - 1)
-    seen = Seen(smaller > steps // 2 >= zero, zero < steps, bool(said[2 * _BLOCKS : 2 * _BLOCKS + 2].any()))
+    seen = PixelTest(smaller > steps // 2 >= zero, zero < steps, bool(said[2 * _BLOCKS : 2 * _BLOCKS + 2].any()))
     if not compared:
         return seen
     held, *differ, even_edges = said[2 * _BLOCKS + 2 :].reshape(_BLOCKS, _KINDS).sum(axis=0).tolist()

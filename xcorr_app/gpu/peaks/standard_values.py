@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.download import Arriving
+from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
@@ -70,7 +70,7 @@ def started_ranges(*images: Any) -> tuple[list[Any], Callable[[], bool]]:
         parts.append(ranges[first : first + size].reshape(-1, _parts(each), _KINDS))
         _start(each, parts[-1])
         first += size
-    arriving = Arriving(ranges)
+    arriving = Download(ranges)
     return parts, lambda: bool(np.isfinite(arriving()).all())
 
 

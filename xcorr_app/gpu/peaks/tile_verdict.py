@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.download import Arriving
+from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
 MAX_TILES = 2048
@@ -97,7 +97,7 @@ def started_verdict(
     numbers = count, levels[1].shape[0], *shape, size, rows, columns, int(smoothed)
     start(tile_verdict_launch(count, limits), arrays, numbers)
 
-    arriving = Arriving(found)
+    arriving = Download(found)
 
     def finished() -> Verdict:
         host = arriving()

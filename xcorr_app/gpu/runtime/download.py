@@ -18,10 +18,10 @@ def download(array: Array) -> NDArray[Any]:
     Its memory goes back to CuPy's pool of pinned memory when nobody has the array any more. Where pinned memory is
     refused, other memory does.
     """
-    return array if isinstance(array, np.ndarray) else Arriving(array)()
+    return array if isinstance(array, np.ndarray) else Download(array)()
 
 
-class Arriving:
+class Download:
     """A device array on its way to the host: calling it waits for this alone, not for what was started later.
 
     Where nobody asks for the values, the copy is waited for all the same before its memory is given back.

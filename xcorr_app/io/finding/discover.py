@@ -11,7 +11,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.file_names import NumberedStack
 from xcorr_app.io.finding.inputs import Group, grouped_inputs
-from xcorr_app.io.finding.numbered import files_of_channel, joined_by_number, stacks_by_number
+from xcorr_app.io.finding.numbered import files_of_channel, page_stacks_by_number, stacks_by_number
 from xcorr_app.io.finding.scan import Channel, Scan, scan_file, scan_for
 from xcorr_app.io.names import label, some, unique_names
 from xcorr_app.io.series import Discovery, Failure, SeriesSpec, UnusableFile, paths_of
@@ -100,12 +100,12 @@ def _series_of(
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
     elif layout == "auto" and single == "stacks":
         # Those whose channels are files, as far as names leave no doubt.
-        joined = joined_by_number(group.path, group.paths)
+        joined = page_stacks_by_number(group.path, group.paths)
         return _joined_or_each(group, files, [stack for stack in joined if "C" in stack.axes or not stack.axes])
     elif layout == "stacks" or (kind == "stacks" and len(group.paths) == 1):
         return _each(group, files)
     elif kind == "stacks":
-        return _joined_or_each(group, files, joined_by_number(group.path, group.paths))
+        return _joined_or_each(group, files, page_stacks_by_number(group.path, group.paths))
     else:
         stacks = stacks_by_number(group.path, group.paths)
         if len(stacks) == 1 and isinstance(stacks[0], InputError):

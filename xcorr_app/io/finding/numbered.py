@@ -56,7 +56,7 @@ def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack 
     return _by_skeleton(folder, names)
 
 
-def joined_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack]:
+def page_stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack]:
     """Sort files with several pages into stacks where their names leave no doubt; each by itself where they do."""
     names = read_names(paths)
     groups = _grouped(names)

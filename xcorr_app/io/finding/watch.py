@@ -31,7 +31,7 @@ _RESERVED = ("report.html", "run.json")
 
 
 @dataclass
-class _Seen:
+class _PendingFile:
     """A file that is not complete yet."""
 
     stamp: tuple[int, int]
@@ -74,10 +74,10 @@ class Arrivals(Sequence[SeriesSpec]):
         self.failures: list[Failure] = []
         """Files that were not complete, or changed after they were taken; known when watching has ended."""
         self._stopped = threading.Event()
-        self._seen: dict[Path, _Seen] = {}
+        self._seen: dict[Path, _PendingFile] = {}
         self._taken: dict[Path, tuple[int, int]] = {}
         self._complete_names: set[str] = set()
-        self._frames: dict[Path, tuple[SeriesSpec, _Seen]] = {}
+        self._frames: dict[Path, tuple[SeriesSpec, _PendingFile]] = {}
         self._found: list[SeriesSpec] = []
 
     def stop(self) -> None:
@@ -136,7 +136,7 @@ class Arrivals(Sequence[SeriesSpec]):
                 seen = self._seen.get(path)
                 if seen is None:
                     rested = max(0.0, time.time() - stamp[1] / 1e9)  # files that were there before
-                    self._seen[path] = _Seen(stamp, now - rested, now)
+                    self._seen[path] = _PendingFile(stamp, now - rested, now)
                 elif seen.stamp != stamp:
                     seen.longest_pause = max(seen.longest_pause, now - max(seen.changed, seen.since))
                     seen.stamp, seen.changed = stamp, now

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.field.measured_field import DisplacementField, slopes_of
 from xcorr_app.registration.field.window_match import (
-    MIN_SEEN,
+    MIN_VISIBLE,
     Search,
     WindowMatch,
     Windows,
@@ -55,7 +55,7 @@ def compared(
     if before is not None:
         second, _, predicted = _seen_through(before, grid, second)
     place, window = grid.firsts, grid.rows.window
-    masked = np.zeros(grid.shape, dtype=bool) if valid is None else _share(valid, grid) < MIN_SEEN
+    masked = np.zeros(grid.shape, dtype=bool) if valid is None else _share(valid, grid) < MIN_VISIBLE
 
     def job(start: int, stop: int) -> WindowMatch:
         part = place[start:stop]

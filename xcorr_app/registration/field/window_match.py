@@ -36,7 +36,7 @@ _MAX_STEPS, _CONVERGED = {True: 12, False: 25}, {True: 2e-2, False: 2e-3}
 leaves next to nothing; with noise they shrink slowly, and what they would still change is less than its error."""
 _AS_LARGE_AS = 2
 """Windows are refined in as much memory as so many times their pixels are correlated in."""
-MIN_SEEN = 0.5
+MIN_VISIBLE = 0.5
 """Share of a window that must not be masked, and be seen in both images."""
 _ORDER, _RIM = 5, 12
 """Of the splines, and pixels beyond the edge for which they are continued."""
@@ -227,7 +227,7 @@ def refine_windows(
 
     def job(start: int, stop: int) -> Fits:
         view = _Windows(basis, cut, splines, counts, place[start:stop], size)
-        solver = Solver(view, basis, _CONVERGED[basis.is_shift], FARTHEST, MIN_SEEN * size**2)
+        solver = Solver(view, basis, _CONVERGED[basis.is_shift], FARTHEST, MIN_VISIBLE * size**2)
         return solver.fitted(motion[start:stop], _MAX_STEPS[basis.is_shift] if moves else 0)
 
     parts = Pass(len(shift), _AS_LARGE_AS * size**2, xp is not np).over("windows", job)

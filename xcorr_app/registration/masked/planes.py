@@ -36,7 +36,7 @@ def standardised(images: Array, counts: Array) -> Array:
     return values
 
 
-def pixels_alike(image: Array, counts: Array) -> float:
+def correlated_pixels(image: Array, counts: Array) -> float:
     """How many pixels of an image (h, w), standardised, amount to one: the sum of squares of its autocorrelation.
 
     The variance of the correlation of n pixels of two unrelated images is that over n (Bartlett 1935).

@@ -24,7 +24,7 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_noise, frame_peaks, peak_places, sums_are_exact
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.download import Arriving
+from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
@@ -166,7 +166,7 @@ class DeviceMatcher:
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
         slopes = slopes_of[1]()
-        bends = Arriving(slopes.sums[8:12:3])
+        bends = Download(slopes.sums[8:12:3])
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         _, finished = frame_peaks(
             (records, places, near, whole),

@@ -15,7 +15,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.columns import Columns, FineShifts
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import TileTest
-from xcorr_app.registration.parts.turned_frames import Turned
+from xcorr_app.registration.parts.turned_frames import TurnFits
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.preparation import prepare
@@ -125,7 +125,7 @@ class ShiftColumns(Columns):
         chosen.partial = np.zeros_like(self.partial)
         return chosen
 
-    def refined(self, found: FineShifts | Turned, taken: NDArray[np.bool_], **columns: Any) -> ShiftColumns:
+    def refined(self, found: FineShifts | TurnFits, taken: NDArray[np.bool_], **columns: Any) -> ShiftColumns:
         """Take shifts of frames (T,), and their standard errors, from a better fit, and `columns` as given."""
         shifts = np.where(taken[:, None], found.shift, self.shifts)
         return replace(
@@ -135,7 +135,7 @@ class ShiftColumns(Columns):
             **columns,
         )
 
-    def turned(self, found: Turned) -> ShiftColumns:
+    def turned(self, found: TurnFits) -> ShiftColumns:
         """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, trust none."""
         taken = found.holds[:, None, None]
         return self.refined(

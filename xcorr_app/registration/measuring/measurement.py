@@ -20,7 +20,7 @@ from xcorr_app.registration.measuring.rivals import CANDIDATES, alike_peaks, dis
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, TileTest, look
-from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, Turned
+from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReference, TurnFits
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
@@ -267,9 +267,9 @@ class Measurement(OnePass):
         if not seen.any():
             return None
         image = StraightReference(reference.image[None])
-        found = Turned.empty(self._count, Grid(self.shape).count)
+        found = TurnFits.empty(self._count, Grid(self.shape).count)
 
-        def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> Turned:
+        def compared(_: Array, frames: Array, numbers: NDArray[np.intp]) -> TurnFits:
             return image.compared(frames, columns.shifts[numbers], self.window)
 
         def compare(chosen: NDArray[np.bool_]) -> None:

@@ -136,7 +136,7 @@ def _cells(lefts: Array, rights: Array, rows: NDArray[np.intp], start: Floats, l
     return _Cells(cross, power, xp.sqrt(xp.maximum(pairs, 1e-300)))
 
 
-class _Solved(NamedTuple):
+class _PhaseFit(NamedTuple):
     """Of n frames, on the host."""
 
     step: Floats
@@ -225,7 +225,7 @@ def _newton(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
     return step, inverse
 
 
-def _solved(cells: _Cells, lattice: Lattice) -> _Solved:
+def _solved(cells: _Cells, lattice: Lattice) -> _PhaseFit:
     """Steps from where the cells were computed."""
     step, going = np.zeros((len(cells.cross), 2)), np.arange(len(cells.cross))
     for _ in range(_STEPS):
@@ -242,7 +242,7 @@ def _solved(cells: _Cells, lattice: Lattice) -> _Solved:
     variance = np.fmax(_sandwich(inverse, _scatter(side, lattice)), np.abs(inverse[:, [0, 2]]))
     # A ring without cells has no power, and a weight that is none.
     of_rings = np.where(lattice.count > 0, to_host(weight), 0)
-    return _Solved(step, variance, inverse, to_host(even.sum(axis=1)), of_rings)
+    return _PhaseFit(step, variance, inverse, to_host(even.sum(axis=1)), of_rings)
 
 
 def _sandwich(inverse: Floats, scatter: Floats) -> Floats:

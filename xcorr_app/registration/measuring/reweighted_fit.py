@@ -53,7 +53,7 @@ _MAX_DISTANCE = 0.5
 """Pixels from the shift given beyond which something else was found."""
 
 
-class _Reweighted(FrameView):
+class _ReweightedFrame(FrameView):
     """A frame (1, h, w) of whose pixels not all count alike."""
 
     rims = _RIM, _RIM + 1.5  # of what is interpolated, two pixels more, to the nearest
@@ -89,7 +89,7 @@ def fit_reweighted(
         if image is None or len(images) > 1:
             image = _standard(images[i : i + 1] if len(images) > 1 else images)
             level, smooth_image = _level(image, kernel), _smoothed(image)
-        view = _Reweighted(level, _standard(frames[i : i + 1]), np.zeros(1, np.intp), shifts=True)
+        view = _ReweightedFrame(level, _standard(frames[i : i + 1]), np.zeros(1, np.intp), shifts=True)
         fit.shift[i], fit.sigma[i] = _fitted(view, smooth_image, shift[i], once=once)
     return fit
 
@@ -114,7 +114,7 @@ def _level(image: Array, kernel: NDArray[np.float64] | None) -> Level:
 
 
 def _fitted(
-    view: _Reweighted, smooth_reference: Array, shift: NDArray[np.float64], *, once: bool
+    view: _ReweightedFrame, smooth_reference: Array, shift: NDArray[np.float64], *, once: bool
 ) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float]:
     """Shift (2,) and standard error of one frame, NaN where there is none."""
     one, solver = np.zeros(1, np.intp), Solver(view, BASES["translation"], _CONVERGED)

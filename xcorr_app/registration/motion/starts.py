@@ -17,7 +17,7 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.solver.basis import Basis, corner_moves
-from xcorr_app.registration.solver.sampling import seen_through
+from xcorr_app.registration.solver.sampling import sampled_through
 from xcorr_app.registration.solver.whole_frames import Level
 from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix, turned
@@ -62,7 +62,7 @@ def likely_motions(
     xp, numbers = array_namespace(frames), np.repeat(np.arange(len(turns)), [len(each) for each in turns])
     linear = np.concatenate(turns)
     seen = frames - frames.mean(axis=(1, 2), keepdims=True)
-    seen = seen_through(seen[xp.asarray(numbers)].astype(np.float32), linear, 1, outside=0.0)
+    seen = sampled_through(seen[xp.asarray(numbers)].astype(np.float32), linear, 1, outside=0.0)
     planes = cross_correlate(
         seen, level.image[None], "n-to-m", max_shift=window, min_overlap=_MIN_OVERLAP, check_finite=False
     ).reshape(len(linear), -1)

@@ -25,7 +25,7 @@ from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.solver.basis import BASES
-from xcorr_app.registration.solver.sampling import coefficients, seen_through
+from xcorr_app.registration.solver.sampling import coefficients, sampled_through
 from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, score_of, smoothed, smoothing_for
 from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of
 
@@ -48,7 +48,7 @@ _MAX_STEPS = 16
 
 
 @dataclass(frozen=True)
-class Turned(Columns):
+class TurnFits(Columns):
     """What was found of n frames."""
 
     shift: NDArray[np.float64]
@@ -65,7 +65,7 @@ class Turned(Columns):
     """(n, rows, columns) which tiles agree under it."""
 
     @classmethod
-    def empty(cls, count: int, tiles: tuple[int, int]) -> Turned:
+    def empty(cls, count: int, tiles: tuple[int, int]) -> TurnFits:
         """Nothing found yet of `count` frames of so many tiles."""
         holds, outliers = (np.zeros(count, dtype=bool) for _ in range(2))
         shift, sigma = (np.full((count, 2), np.nan) for _ in range(2))
@@ -82,10 +82,10 @@ class StraightReference:
         basis = BASES["affine"]
         self._pyramid = Pyramid(levels_of(smoothed(self._image, self._smoothing)[0], basis), basis)
 
-    def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> Turned:
+    def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> TurnFits:
         """Motions of frames (n, h, w), from shifts (n, 2) on, whose centres stay in the window."""
         grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
-        turned = Turned.empty(len(shift), grid.count)
+        turned = TurnFits.empty(len(shift), grid.count)
         frames = _standard(frames)
         before = masks.shares(look(self._image, frames, shift).tiles)
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
@@ -124,7 +124,7 @@ class StraightReference:
 
     def _agreement(self, frame: Array, motion: Matrix, grid: Grid) -> NDArray[np.float32]:
         """Which tiles (1, rows, columns) of a frame (h, w) agree when it is looked at through a motion."""
-        seen = seen_through(coefficients(frame[None]), motion[None])
+        seen = sampled_through(coefficients(frame[None]), motion[None])
         return look(self._image, seen, np.zeros((1, 2)), covered=_covered(grid, motion)).tiles
 
 

@@ -139,14 +139,14 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     products, rest, both = to_host(powers).astype(np.float64)
     products, rest = products / (count * (count - 1)), rest / (count - 1)
     both -= rest / count
-    seen = _seen(height, width)
+    plane = _half_plane(height, width)
     sums = LeftSums(
-        float(rest[seen.noisy].sum()),
-        float((seen.low * both).sum()),
-        float((seen.low * rest).sum()),
-        float((seen.halves * products).sum()),
+        float(rest[plane.noisy].sum()),
+        float((plane.low * both).sum()),
+        float((plane.low * rest).sum()),
+        float((plane.halves * products).sum()),
     )
-    return replace(_of_sums(sums, gain, seen), largest=float(largest))
+    return replace(_of_sums(sums, gain, plane), largest=float(largest))
 
 
 def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.float64]) -> Residual | None:
@@ -174,7 +174,7 @@ def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.
     faded = faded_parts(stack, places, (height, width), side, RIM)
     spectra = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded))
     gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
-    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _seen(height, width))
+    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _half_plane(height, width))
 
 
 def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[tuple[slice, slice]]:
@@ -186,7 +186,7 @@ def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[t
     return [(slice(*rows), slice(*columns)) for rows, columns in np.stack([first, last], axis=2).tolist()]
 
 
-class _Seen(NamedTuple):
+class _HalfPlane(NamedTuple):
     """Half of a plane of frequencies, as spectra (h, w // 2 + 1) hold it."""
 
     halves: NDArray[np.float64]
@@ -200,7 +200,7 @@ class _Seen(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _seen(height: int, width: int) -> _Seen:
+def _half_plane(height: int, width: int) -> _HalfPlane:
     """For images of a size."""
     window = fading(height)[:, None] * fading(width)
     overlap = float((window**4).mean() / (window**2).mean() ** 2)
@@ -208,23 +208,23 @@ def _seen(height: int, width: int) -> _Seen:
     halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
     low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
     noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
-    return _Seen(halves, low, noisy, overlap)
+    return _HalfPlane(halves, low, noisy, overlap)
 
 
-def _of_sums(sums: LeftSums, gain: NDArray[np.float64], seen: _Seen) -> Residual:
+def _of_sums(sums: LeftSums, gain: NDArray[np.float64], plane: _HalfPlane) -> Residual:
     """Say what sums over spectra mean that were divided by such gains (n,)."""
     if not sums.shared > 0:
         return UNKNOWN
-    beyond = int(seen.noisy.sum())
-    count, noise, number = len(gain), sums.noise / beyond, float(seen.low.sum())
+    beyond = int(plane.noisy.sum())
+    count, noise, number = len(gain), sums.noise / beyond, float(plane.low.sum())
     # Of faint frames there is more noise now: as if there were fewer of them.
     noises = gain**-2 / np.sum(gain**-2)
     squared = float((noises**2).sum())
-    scatter = noise * np.sqrt(seen.overlap * squared * count / (count - 1) * (number + number**2 / beyond))
-    of_products = noise * np.sqrt(seen.overlap * (1 - squared) / (count - 1) ** 2 * seen.halves.sum())
+    scatter = noise * np.sqrt(plane.overlap * squared * count / (count - 1) * (number + number**2 / beyond))
+    of_products = noise * np.sqrt(plane.overlap * (1 - squared) / (count - 1) ** 2 * plane.halves.sum())
     share, shared = sums.rest - number * noise, sums.shared
     return Residual(
-        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / seen.low.size**2
+        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / plane.low.size**2
     )
 
 

@@ -30,7 +30,7 @@ def coefficients(images: Array, order: int = 3) -> Array:
     return images
 
 
-def seen_through(images: Array, motions: Matrix, order: int = 3, outside: float | None = None) -> Array:
+def sampled_through(images: Array, motions: Matrix, order: int = 3, outside: float | None = None) -> Array:
     """Images (n, h, w) of float32 at the places that motions (n, 3, 3) about the middle take every pixel to.
 
     For order 3 their `coefficients` are given, for 1 they themselves. What lies outside is mirrored, or a value.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.solver.basis import Basis, slopes_of
 from xcorr_app.registration.solver.gauss_newton import Fits, Numbers, Solver, compared
-from xcorr_app.registration.solver.sampling import coefficients, seen_through, shifted_windows
+from xcorr_app.registration.solver.sampling import coefficients, sampled_through, shifted_windows
 from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.matrices import Matrix
 
@@ -179,7 +179,7 @@ class FrameView:
             nowhere = np.zeros((len(items), 2), np.intp)
             shift, size = motions[:, :2, 2], self._level.shape
             return shifted_windows(self._splines, _DEGREE, nowhere, size, shift, numbers, polynomials=True)
-        return seen_through(self._splines[array_namespace(self._splines).asarray(numbers)], motions)
+        return sampled_through(self._splines[array_namespace(self._splines).asarray(numbers)], motions)
 
 
 class Pyramid:

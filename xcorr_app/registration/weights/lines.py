@@ -21,7 +21,7 @@ _SAMPLED_FRAMES, _MIN_FRAMES = 5, 3
 of one value."""
 _GLANCE, _DEVIATIONS = 6.0, 12.0
 """Of the noise of such means, by which a line lies beyond those beside it: at a glance, and surely."""
-GLANCE_STEPS = _GLANCE * NOISE_OF_STEPS
+SAMPLE_STEPS = _GLANCE * NOISE_OF_STEPS
 _REACH, _CHANCE = 0.05, 4.0
 """Share of its height, and deviations, by which what is beside a line may differ from what is next to that."""
 _MAX_SHARE = 0.05
@@ -37,7 +37,7 @@ def may_be_stuck(image: Array) -> bool:
         means = pixels.mean(axis=1)
         lines = _beside(means)
         most = max(height.max() for sign in (1, -1) for height in _heights([sign * line for line in lines]))
-        smaller = GLANCE_STEPS * np.abs(np.diff(means, axis=1)) < most
+        smaller = SAMPLE_STEPS * np.abs(np.diff(means, axis=1)) < most
         if 2 * np.count_nonzero(smaller) > smaller.size:
             return True
     return False

@@ -19,7 +19,7 @@ from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames,
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
 from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, FilledFrames, filled, stands_out
-from xcorr_app.registration.weights.lines import GLANCE_STEPS, MIN_SIDE, in_words, may_be_stuck, stuck_lines
+from xcorr_app.registration.weights.lines import MIN_SIDE, SAMPLE_STEPS, in_words, may_be_stuck, stuck_lines
 from xcorr_app.registration.weights.overlay import MIN_SHARE, overlay
 
 _SAMPLED_FRAMES, _GLANCED_FRAMES = 16, 3
@@ -34,7 +34,7 @@ _DONE = "always at the same places, were replaced by their neighbours for measur
 
 
 @dataclass(frozen=True)
-class Weighted:
+class MeasuredStack:
     """A stack as it is measured."""
 
     frames: Frames
@@ -51,7 +51,7 @@ class Weighted:
     """(n, 2) row and column of hot and dead pixels; None where there are none."""
 
 
-class Glance(NamedTuple):
+class Sample(NamedTuple):
     """What few frames tell: of most stacks, that there is nothing to find."""
 
     stands_out: bool = False
@@ -61,12 +61,12 @@ class Glance(NamedTuple):
     """Whether enough pixels have one value in all of them, or a row or column at the rim of one has."""
 
 
-def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -> Weighted:
+def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -> MeasuredStack:
     """Fill what is drawn, borders, stuck lines and pixels, and single hits; average over time where asked for.
 
     Only the defects of a camera are looked for where `contrast` is not ``auto``.
     """
-    found = Weighted(frames, reference)
+    found = MeasuredStack(frames, reference)
     # Differences of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
         seen = glance(frames)
@@ -78,7 +78,7 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
     return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
 
 
-def glance(frames: Frames) -> Glance:
+def glance(frames: Frames) -> Sample:
     """Look at a few frames: where they show nothing, no others are looked at.
 
     A device looks at them by kernels of its own, which find the same.
@@ -87,16 +87,16 @@ def glance(frames: Frames) -> Glance:
         list(_read(frames, _GLANCED_FRAMES).values()) if frames.count > 1 and min(frames.shape) >= _MIN_SIDE else []
     )
     if not images:
-        return Glance()
+        return Sample()
     lines, areas = (min(frames.shape) >= smallest for smallest in (MIN_SIDE, _MIN_SIDE_OF_AREAS))
     if isinstance(frames, ArrayFrames) and is_device_array(images[0]) and name_of(frames.dtype) in INPUT_TYPES:
         compared = tuple(images) if areas and len(images) == _GLANCED_FRAMES else ()
-        said = look(images[0], DEVIATIONS * NOISE_OF_STEPS, GLANCE_STEPS, compared)
+        said = look(images[0], DEVIATIONS * NOISE_OF_STEPS, SAMPLE_STEPS, compared)
         if said.varies:
             frames.vary.add(0)
         held = said.held is None or said.held > MIN_SHARE or said.even_edge
-        return Glance(said.stands_out, lines and said.line_may_be_stuck, areas and held)
-    return Glance(stands_out(images[0]), lines and all(map(may_be_stuck, images)), areas and _may_hold(images))
+        return Sample(said.stands_out, lines and said.line_may_be_stuck, areas and held)
+    return Sample(stands_out(images[0]), lines and all(map(may_be_stuck, images)), areas and _may_hold(images))
 
 
 def _read(frames: Frames, count: int) -> dict[int, Array]:
@@ -117,7 +117,7 @@ def _may_hold(images: list[Array]) -> bool:
     return bool(to_host(xp.stack([same.mean() > MIN_SHARE, *(edge.all() for edge in edges)])).any())
 
 
-def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings: Settings) -> Weighted:
+def _looked_at(given: MeasuredStack, chosen: dict[int, Array], seen: Sample, settings: Settings) -> MeasuredStack:
     """Find out by the chosen frames (h, w), by number, what all hold that is no scene."""
     each = list(chosen.values())
     images = array_namespace(each[0]).stack(each)
@@ -165,4 +165,4 @@ def _looked_at(given: Weighted, chosen: dict[int, Array], seen: Glance, settings
         )
     if notes and (number or (places | (hidden ^ still.hidden)).any()):
         frames = held_if_few(FilledFrames(given.frames, hidden | places, borders, hits=number > 0), images)
-    return Weighted(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
+    return MeasuredStack(frames, reference, tuple(notes), drawn, masks, inner, found if len(found) else None)
