@@ -24,7 +24,7 @@ def stars(seed, count, flux, frames=8, shape=(200, 231), width=0.8, background=1
 
 @pytest.mark.parametrize(("count", "flux"), [(600, 300), (600, 3000), (100, 3000)])
 def test_standard_errors_of_stars_know_that_photons_scatter(xp, count, flux):
-    """By noise that is even they were 3 to 7 times too small."""
+    """By noise that is even on average they were several times too small."""
     over = []
     for seed in range(3):
         frames, shifts = stars(seed, count, flux)

@@ -1,7 +1,7 @@
 """How scores of a shift scatter over tiles of the picture: where noise is strongest on what tells the shift.
 
 Photons scatter most on bright things. Of stars that is where the shift is told, so that noise that is even on average
-says too little: standard errors were 3 to 18 times too small. The score of a shift, a sum over frequencies (see
+says several times too little. The score of a shift, a sum over frequencies (see
 :mod:`xcorr_app.registration.measuring.phase_ramp`), is a sum over pixels, too,
 
     sum V k Im(conj(L) R) = sum (L'_V R - R'_V L) / 2
