@@ -75,6 +75,16 @@ def test_the_shift_is_that_of_the_centre(scene, linear, model, deviation, limit,
     assert np.abs(plain.shifts + PATH).max() > 2 * np.abs(result.shifts + PATH).max()
 
 
+@pytest.mark.parametrize("linear", [TURNS, SIZES])
+@pytest.mark.parametrize(("reference", "origin"), [("template", 0 * PATH[0]), ("mean", PATH.mean(axis=0))])
+def test_frames_that_turn_make_no_template(linear, reference, origin):
+    # Unturned they would blur it, and be off by a tenth of a pixel to half of one: each is compared with one of them.
+    result = estimate_shifts(views(blobs(), linear, 0.05), reference, 16)
+    assert result.trusted.all()
+    assert np.abs(result.shifts + PATH - origin).max() < 0.03
+    assert any("would blur a template" in note for note in result.notes)
+
+
 def test_more_than_a_few_degrees_are_found_too():
     linear = [turn(angle) for angle in np.linspace(0, 7, len(PATH))]
     result = estimate_shifts(views(stars(), linear, 0.05), "first", 16)
