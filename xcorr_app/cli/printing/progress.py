@@ -75,7 +75,12 @@ def _lines(console: Console, unit: str) -> Iterator[Show]:
 
 @contextmanager
 def display_for(
-    console: Console, *, quiet: bool, unit: str = "frames", counts: Mapping[str, int] | None = None, halves: bool = False
+    console: Console,
+    *,
+    quiet: bool,
+    unit: str = "frames",
+    counts: Mapping[str, int] | None = None,
+    halves: bool = False,
 ) -> Iterator[Watcher]:
     """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted.
 
