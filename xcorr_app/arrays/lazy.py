@@ -1,7 +1,5 @@
 """Dask arrays: a public function applied block by block, lazily. Dask is imported where one is handed in."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import warnings

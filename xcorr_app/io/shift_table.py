@@ -1,13 +1,11 @@
 """Shifts of frames as files hold them: the ``shifts.csv`` of ``xcorr align``, other tables of that kind, arrays."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +46,7 @@ class ShiftTable:
     """(n, 3, 3) of frames that are turned or scaled, too: from places (row, column, 1) of the result to places of the
     frame; `shifts` only say then which frames are left out."""
 
-    def scaled(self, factor: float) -> ShiftTable:
+    def scaled(self, factor: float) -> Self:
         """Return the shifts of the same frames with pixels `factor` times as many: 0.5 where 2 x 2 were binned."""
         matrices = self.matrices
         if matrices is not None:
@@ -58,7 +56,7 @@ class ShiftTable:
             matrices = scale @ matrices @ np.linalg.inv(scale)
         return replace(self, shifts=self.shifts * factor, matrices=matrices)
 
-    def inverted(self) -> ShiftTable:
+    def inverted(self) -> Self:
         """Return the shifts that undo these."""
         matrices = self.matrices
         if matrices is not None:

@@ -1,7 +1,5 @@
 """What is known of a stack, and of the files that hold one."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -170,7 +168,7 @@ class StackMetadata:
         """Bytes of one plane."""
         return self.shape[-2] * self.shape[-1] * self.dtype.itemsize
 
-    def with_plane_shape(self, height: int, width: int, top: int = 0, left: int = 0) -> StackMetadata:
+    def with_plane_shape(self, height: int, width: int, top: int = 0, left: int = 0) -> Self:
         """Return the same stack with planes of another size, as after cropping to begin at row `top`, column `left`."""
         zarr = self.zarr
         if zarr is not None and (top or left):
@@ -180,7 +178,7 @@ class StackMetadata:
             zarr = replace(zarr, translation=places)
         return replace(self, shape=(*self.shape[:-2], height, width), zarr=zarr)
 
-    def with_frames(self, axis: Literal["T", "Z"], frames: Sequence[int]) -> StackMetadata:
+    def with_frames(self, axis: Literal["T", "Z"], frames: Sequence[int]) -> Self:
         """Return the stack of some of its frames, at least one; a distance in time or Z that has no one value goes."""
         if len(frames) == self.sizes[axis]:
             return self
@@ -280,7 +278,7 @@ class ImageFile:
         return self.metadata.planes // self.samples
 
     @property
-    def parts(self) -> Sequence[ImageFile]:
+    def parts(self) -> Sequence[Any]:
         """The files that the image is in."""
         return (self,)
 

@@ -1,11 +1,9 @@
 """The pictures of one stack that a report shows: reduced, on a common grey scale, as PNG bytes, with a scale bar."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import cv2
 import imagecodecs
@@ -117,7 +115,7 @@ class Pictures:
     reduction: int = 1
     preview: NDArray[np.uint8] | None = None
 
-    def shrunk(self, side: int = 512) -> Pictures:
+    def shrunk(self, side: int = 512) -> Self:
         """Average over blocks, so that no picture is longer than `side` pixels; what is not finite is left out."""
         factor = block_side(max(self.mean_before.shape), side)
         if factor == 1:

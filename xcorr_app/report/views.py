@@ -1,13 +1,13 @@
 """From records to what the page shows: pictures as data addresses, their shapes, captions and alternatives."""
 
-from __future__ import annotations
-
 import base64
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.report.encoding import ALONE, Room, film, picture_file
 from xcorr_app.report.figures import (
@@ -21,14 +21,8 @@ from xcorr_app.report.figures import (
     turn_chart,
 )
 from xcorr_app.report.pictures import GreyScale, ScaleBar, grey_scale, scale_bar
+from xcorr_app.report.records import FrameRow, Pictures, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from xcorr_app.report.records import FrameRow, Pictures, StackReport
 
 _THINNEST = 30.0  # a picture longer than this many times its width is drawn thicker than it is
 _SAME = " No frame was moved: after equals before."

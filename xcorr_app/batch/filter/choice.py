@@ -1,12 +1,10 @@
 """Which filter a run applies: a named one with its numbers, taps from a file, or a bank as ``--bank`` names it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +149,7 @@ class FilterChoice:
         return self.name in ("sobel", "laplacian", "log", "dog")
 
     @classmethod
-    def parse(cls, name: str, argument: str) -> FilterChoice:
+    def parse(cls, name: str, argument: str) -> Self:
         """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here."""
         if name == "taps":
             if not argument:

@@ -4,8 +4,6 @@ A chunk is a plane, or a tile of a large one; a shard is the block of frames tha
 temporary name until all of it is on the disk.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -57,7 +55,7 @@ class ZarrWriter(PlaneWriter):
         version: str | None = None,
         compression: str | None = None,
         pyramid: int = 1,
-        later: Callable[[ZarrWriter], None] | None = None,
+        later: Callable[[Any], None] | None = None,
         meter: Meter | None = None,
     ) -> None:
         super().__init__(Path(path), metadata, later, meter)

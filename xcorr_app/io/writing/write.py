@@ -7,8 +7,6 @@ which is how ImageJ itself writes and reads such files. Where each plane goes is
 several threads write; compressed planes are compressed by several threads and written in order.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -81,7 +79,7 @@ class StackWriter(PlaneWriter):
         metadata: StackMetadata,
         *,
         compression: str | None = None,
-        later: Callable[[StackWriter], None] | None = None,
+        later: Callable[[Any], None] | None = None,
         meter: Meter | None = None,
         waiting: int = BYTES_WAITING,
         waited: Callable[[str, float], None] | None = None,
