@@ -232,7 +232,7 @@ class StackWriter(PlaneWriter):
         tags = self.metadata.tiff
         if tags is None or not is_imagej(tags.description):
             return False
-        return math.prod(parse_imagej(self.path, tags.description, found=0).sizes.values()) == self.metadata.planes
+        return math.prod(parse_imagej(self.path, tags.description, found=0)[0].values()) == self.metadata.planes
 
     def _verify(self) -> None:
         """Read the directories back: what bears the final name is what was meant."""
