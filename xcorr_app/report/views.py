@@ -53,16 +53,6 @@ class Picture:
     bar: ScaleBar | None = None
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The same picture before and after registration, on one grey scale."""
-
-    title: str
-    before: Picture
-    after: Picture
-    caption: str
-
-
 def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
     """Draw the charts of a stack that has rows."""
     rows, units = stack.rows, units_of(stack)
@@ -203,7 +193,7 @@ def _bends(stack: StackReport) -> tuple[Chart, ...]:
     return (Chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
 
 
-def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> Pair:
+def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> dict[str, Any]:
     """The mean of all frames, before and after."""
     before, after = pictures.mean_before, pictures.mean_after
     scale = grey_scale(before, after)
@@ -219,7 +209,7 @@ def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> Pair:
         bar = None if pixel_width is None else scale_bar(image.shape[1], pixel_width, stack.unit)
         return _picture(name, alt, image, scale, room.picture, bar)
 
-    return Pair("Mean over all frames", side("before", before), side("after", after), caption)
+    return {"before": side("before", before), "after": side("after", after), "caption": caption}
 
 
 def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> list[tuple[FrameRow, Picture]]:
