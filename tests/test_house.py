@@ -38,7 +38,7 @@ LARGEST = {
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 1980,
     "xcorr_app/filtering": 1471,
-    "xcorr_app/gpu": 4521,
+    "xcorr_app/gpu": 4390,
     "xcorr_app/io": 4302,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1103,
