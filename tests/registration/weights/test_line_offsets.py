@@ -6,6 +6,9 @@ from scipy.ndimage import gaussian_filter1d
 
 from tests.registration.scenes import drifting, noise, walk
 from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.stack.frames import ArrayFrames
+from xcorr_app.registration.weights.line_offsets import LevelledFrames
 
 SHAPE = (151, 162)
 
@@ -46,9 +49,9 @@ def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
 
     stack = rng.poisson(60 * clean * stripes(0.3) * stripes(0.12, 24)).astype(np.uint16)
     result = estimate_shifts(stack, "first", 20)
-    error = (result.shifts + path)[result.trusted]
-    assert len(error) == 24
-    assert (error - error.mean(axis=0)).std() < 0.1
+    assert result.trusted.all()
+    # Shadows scale the scene: with offsets alone taken off, shifts are a tenth too short (0.13 px).
+    assert np.sqrt(np.mean((result.shifts + path) ** 2)) < 0.02
     assert any(note.startswith("Rows") for note in result.notes)
 
 
@@ -56,6 +59,21 @@ def test_stripes_that_hold_a_scene_that_moves_by_rows(seed):
 def test_a_scene_without_such_lines_is_left_alone(deviation):
     notes = estimate_shifts(drifting(walk(4, 16, 1.0), SHAPE, width=0.06, noisy=deviation), "first", 20).notes
     assert not any("offsets of their own" in note for note in notes)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("shadows", [True, False])
+def test_lines_in_shadow_get_their_contrast_back(axis, shadows, xp):
+    """And lines that are brighter for another reason keep it; those without values say nothing."""
+    scene = drifting(np.zeros((3, 2)), SHAPE, width=0.06)
+    lines = np.random.default_rng(1).uniform(0.6, 1.4, (3, *SHAPE)).take([0], axis)
+    stack = (10 + scene) * lines if shadows else 10 * lines + scene
+    stack[:, -20:] = np.nan
+    level, whole = (
+        to_host(LevelledFrames(ArrayFrames(xp.asarray(each)), axis, "still").read(0, 3).frames)[:, :-20].ravel()
+        for each in (stack, scene)
+    )
+    assert np.corrcoef(level, whole)[0, 1] > 0.99
 
 
 def test_lines_of_the_scene_that_move_with_it_are_kept():
