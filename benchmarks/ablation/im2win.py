@@ -10,18 +10,20 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.ablation.cudnn import ALGORITHMS, Convolution2d
 from benchmarks.ablation.direct_convolution import direct_attempts
 from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.harness.suite import Suite
-from benchmarks.im2win.cases import CASES, Im2winCase
-from benchmarks.im2win.data import Expected, LayerData, random_layer
-from benchmarks.im2win.own import layer_attempts
-from benchmarks.im2win.torch_peers import torch_contenders
-from xcorr_app.gpu.im2win.options import ABLATION, STEPS
+from benchmarks.im2win.data import CASES, Expected, Im2winCase, LayerData, random_layer
+from xcorr_app.gpu.im2win.options import ABLATION, STEPS, Im2winOptions, kernel_and_macros
+from xcorr_app.gpu.im2win.problem import stored_filters
+from xcorr_app.gpu.im2win.run import bound_form
 
 _GROUP, _PLAIN, _QUICK = "layer", "plain forms and MEC", ("01:", "03:", "05:", "07:", "09:", "12:")
 
@@ -37,26 +39,49 @@ def _cases() -> Iterator[Im2winCase]:
 def _own(case: Im2winCase) -> Iterator[Contender]:
     if case.group == _PLAIN:
         for name in ("implicit-basic", "im2win-basic", "implicit"):
-            yield Contender(name, layer_attempts({"form": name}), choice=name)
+            yield Contender(name, layer_attempts(name), choice=name)
         return
     yield Contender("direct", direct_attempts)
-    yield Contender("basic form", layer_attempts({"form": "im2win-basic"}), choice="basic")
+    yield Contender("basic form", layer_attempts("im2win-basic"), choice="basic")
     for name, options in STEPS.items():
-        yield Contender(name, layer_attempts({"form": options}), choice=name)
+        yield Contender(name, layer_attempts(options), choice=name)
     for name, options in ABLATION.items():
-        yield Contender(f"all but: {name}", layer_attempts({"form": options}), choice=name)
-    yield Contender("implicit window tensor", layer_attempts({"form": "implicit"}), choice="implicit")
-    yield Contender("as chosen", layer_attempts({}), choice="auto")
+        yield Contender(f"all but: {name}", layer_attempts(options), choice=name)
+    yield Contender("implicit window tensor", layer_attempts("implicit"), choice="auto")
+
+
+def layer_attempts(form: str | Im2winOptions) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
+    """Make attempts of whole calls: transform and convolution, with memory from the pool."""
+    kernel, macros = kernel_and_macros(form)
+
+    def attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+        cupy, p = importlib.import_module("cupy"), case.problem
+
+        def work(convolution: Callable[[Any, Any], None], images: Any) -> Any:
+            out = cupy.empty(p.out_shape, np.float32)
+            convolution(images, out)
+            return out
+
+        # As a network would: its weights are brought into the kernels' order once.
+        bound = (bound_form(kernel, p, stored_filters(filters), tuning=macros) for filters in data.filters)
+        yield rotating([partial(work, *pair) for pair in zip(bound, data.images, strict=True)], Expected.read_row)
+
+    return attempts
 
 
 def _of_torch(case: Im2winCase) -> Iterator[Contender]:
     if case.group == _PLAIN:
         yield Contender("MEC, PyTorch", _lowered)
         return
-    yield from torch_contenders(case)
+    yield Contender("PyTorch conv2d", _conv2d)
     yield Contender("im2col + GEMM, PyTorch", _unfolded)
     for name, number in ALGORITHMS.items():
         yield Contender(f"cuDNN, {name}", _by_cudnn(number))
+
+
+def _conv2d(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+    convolved = partial(importlib.import_module("torch").nn.functional.conv2d, stride=case.problem.stride)
+    yield rotating([partial(convolved, *pair) for pair in _tensors(data)], Expected.read_row, "torch")
 
 
 def _by_cudnn(algorithm: int) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
@@ -64,7 +89,7 @@ def _by_cudnn(algorithm: int) -> Callable[[Im2winCase, LayerData], Iterator[Atte
         pairs = _tensors(data)
         shapes = (tuple(tensor.shape) for tensor in pairs[0])
         convolution = Convolution2d(algorithm, *shapes, stride=case.problem.stride)
-        works = [lambda images=images, filters=filters: convolution(images, filters) for images, filters in pairs]
+        works = [partial(convolution, *pair) for pair in pairs]
         yield rotating(works, Expected.read_row, "torch", convolution.note)
 
     return attempts
@@ -80,8 +105,7 @@ def _unfolded(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
         product = torch.matmul(filters.flatten(1), columns)
         return product.view(problem.images, problem.filters, problem.out_height, problem.out_width)
 
-    works = [lambda images=images, filters=filters: work(images, filters) for images, filters in _tensors(data)]
-    yield rotating(works, Expected.read_row, "torch")
+    yield rotating([partial(work, *pair) for pair in _tensors(data)], Expected.read_row, "torch")
 
 
 def _lowered(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
@@ -98,7 +122,7 @@ def _lowered(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
             torch.matmul(taps, window, out=out[row])
         return out
 
-    works = [lambda images=images, filters=filters: work(images, filters) for images, filters in _tensors(data)]
+    works = [partial(work, *pair) for pair in _tensors(data)]
     yield rotating(works, lambda out, part: Expected.read_row(out.permute(3, 2, 0, 1), part), "torch")
 
 
