@@ -155,3 +155,5 @@ def test_references(xp):
     for reference, zero in (("last", 3), (1, 1), (xp.asarray(frames[2]), 2)):
         result = xc.estimate_shifts(xp.asarray(frames), reference, mask=mask, max_shift=30)
         np.testing.assert_allclose(result.shifts, SHIFTS - SHIFTS[zero], atol=0.03)
+        assert result.score[zero] == pytest.approx(1)
+        assert (0 < result.sigma[zero]).all() and (result.sigma[zero] <= result.sigma.max(axis=0)).all()
