@@ -42,7 +42,7 @@ LARGEST = {
     "xcorr_app/io": 4424,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1103,
-    "xcorr_app/registration": 10294,
+    "xcorr_app/registration": 10206,
     "xcorr_app/report": 1031,
     "benchmarks": 4003,
     "tests": 18900,

@@ -26,6 +26,7 @@ from xcorr_app.registration.stack.frames import SINGLE, Frames, read_reference
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.standard_error.significance import significance
 from xcorr_app.registration.standard_error.uncertainty import AT_EDGES
+from xcorr_app.registration.warping.matrices import translated
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
 _ENGINE = "fft"
@@ -141,8 +142,7 @@ class _Refinement:
         inner = known & ~found.on_edge[:, None]
         offset, _ = refine(np.where(inner[..., None], beside, 0.0), self._method, 1)
         shift = peak + offset
-        motion = np.tile(np.eye(3), (len(frames), 1, 1))
-        motion[:, :2, 2] = -shift
+        motion = translated(shift)
         fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
         with np.errstate(invalid="ignore"):
             near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.converged

@@ -66,8 +66,7 @@ def compared(
     walk = Pass(len(place), (window + 2 * reach) ** 2, array_namespace(first) is not np)
     match = WindowMatch.joined(list(walk.over("windows", job)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
-    with np.errstate(invalid="ignore"):
-        by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
+    by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
     known = np.isfinite(measured).all(axis=2) & ~masked & ~by_chance & ~match.on_edge.reshape(grid.shape)
     field = DisplacementField(
         rows=grid.rows.middles,

@@ -107,8 +107,7 @@ class Measurement(OnePass):
             return turned
         if not some_differ:
             return self._by_phase(columns, reference)
-        with np.errstate(invalid="ignore"):
-            columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
+        columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
         trusted = columns.valid(self.settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, verified)
@@ -176,8 +175,7 @@ class Measurement(OnePass):
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.put(numbers, these)
-        with np.errstate(invalid="ignore"):
-            found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
+        found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
 
     def _disambiguate(self, columns: ShiftColumns, reference: Reference) -> None:
@@ -211,8 +209,7 @@ class Measurement(OnePass):
             # On the edge of the window, too.
             chosen = np.isnan(known[:, 0]) & (columns.peak_ratio < quality.AMBIGUOUS_RATIO)
             self._follow(columns, known, chosen, reference)
-        with np.errstate(invalid="ignore"):
-            moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
+        moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
         # Their tiles were compared at another peak.
         self._look(columns, reference, moved & np.isfinite(columns.inlier_fraction))
 
@@ -228,9 +225,8 @@ class Measurement(OnePass):
         for numbers, found in self.over_chosen("tiles", reference, chosen, peaks):
             alike |= zip(numbers.tolist(), found, strict=True)
         path = followed(known, alike)
-        with np.errstate(invalid="ignore"):
-            # What lay on the edge of the window was another of the peaks.
-            columns.on_edge &= ~(np.abs(path - columns.shifts) > _ELSEWHERE).any(axis=1)
+        # What lay on the edge of the window was another of the peaks.
+        columns.on_edge &= ~(np.abs(path - columns.shifts) > _ELSEWHERE).any(axis=1)
         columns.shifts = np.where(np.isfinite(path), path, columns.shifts)
 
     def _torn(self, columns: ShiftColumns, reference: Reference) -> None:
@@ -241,9 +237,8 @@ class Measurement(OnePass):
         ratio = columns.score / np.maximum(columns.score_limit, _TINY)
         middle = float(median_of(ratio[valid])[0])
         scatter = float(median_of(np.abs(ratio[valid] - middle))[0])
-        with np.errstate(invalid="ignore"):
-            unusual = valid & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
-            others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
+        unusual = valid & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
+        others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
         if others_turn or not 0 < unusual.sum() <= _MAX_UNUSUAL * unusual.size:
             return
         self._look(columns, reference, unusual & np.isnan(columns.inlier_fraction))
@@ -350,8 +345,7 @@ class Measurement(OnePass):
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
-        with np.errstate(invalid="ignore"):
-            taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
+        taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
         return columns.refined(fit, taken, partial=columns.partial & ~taken, reweighted=taken)
 
     @property

@@ -75,8 +75,7 @@ def two_motions(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, at least half show a part that moves otherwise, and not too large."""
     share = shares(tiles)
     looked_at = np.isfinite(share)
-    with np.errstate(invalid="ignore"):
-        few = (share >= _SOME) & (share <= _MAX_SHARE)
+    few = (share >= _SOME) & (share <= _MAX_SHARE)
     return bool(looked_at.any() and 2 * few.sum() >= looked_at.sum())
 
 
@@ -109,22 +108,17 @@ def surer(
 
 def max_differ(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which frames (T,) differ in most of their tiles."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(shares(tiles) > _MAX_SHARE)
+    return np.asarray(shares(tiles) > _MAX_SHARE)
 
 
 def outliers(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which frames are not to be trusted (T,): what moves otherwise is most of them, or was not left out."""
-    share = shares(tiles)
-    with np.errstate(invalid="ignore"):
-        outliers: NDArray[np.bool_] = max_differ(tiles) | (~partial & is_outlier_by(share))
-    return outliers
+    return np.asarray(max_differ(tiles) | (~partial & is_outlier_by(shares(tiles))))
 
 
 def is_outlier_by(share: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether so many tiles (T,) differ that a shift of the whole frame does not stand."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(share >= _SOME)
+    return np.asarray(share >= _SOME)
 
 
 def windows(

@@ -172,9 +172,8 @@ def _verdict(
     use = says & ~differs
     y, x = (each - _medians(each, use) for each in (dy, dx))
     distance = np.hypot(y, x)
-    with np.errstate(invalid="ignore"):
-        least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
-        differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
+    least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
+    differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
     out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan
     return out

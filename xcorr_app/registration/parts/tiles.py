@@ -18,22 +18,29 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.taps import Filter
+from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
 from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.parts.tile_agreement import CORRELATED, LIMITS, NOISY, SIGMA, edge_offsets, judged
-from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, SAMPLED, both_standard, covered_by, sums_over_tiles
+from xcorr_app.registration.parts.tile_bins import (
+    MIN_CLEAN,
+    SAMPLED,
+    covered_bins,
+    covered_by,
+    standard,
+    sums_over_tiles,
+)
 from xcorr_app.registration.quality import NOISE_PERIOD
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 _TILES = 16
 """Tiles along the shorter axis, where they are not smaller than `_MIN_TILE_SIDE` pixels."""
 _MIN_TILE_SIDE, _MAX_TILE_SIDE = 12, 64
 _MIN_TILES = 4
 """Tiles along an axis below which there is no map."""
+_SMOOTHING = Prefilter("gaussian", (SIGMA,))
 
 
 @dataclass(frozen=True)
@@ -112,10 +119,11 @@ def _started(
         return _started_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
-    (f, of_frames), (g, of_reference) = both_standard(frames, images, whole)
+    inside = array_namespace(frames).asarray(covered_bins(grid.shape, whole).astype(working_dtype(frames)))
+    (f, of_frames), (g, of_reference) = standard(frames, whole, inside), standard(images)
     noise, correlated = of_frames + of_reference, 1.0
     if max(of_frames.max(), of_reference.max()) > NOISY:
-        f, g = (_smoothed(each) for each in (f, g))
+        f, g = (_SMOOTHING(each) for each in (f, g))
         noise, correlated = noise / (2 * CORRELATED), CORRELATED
     sums = sums_over_tiles(f, g, shifts - whole, grid.size // 2, grid.count)
     covered = covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
@@ -144,17 +152,7 @@ def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], 
     def finished() -> TileTest:
         found = started()
         if found.noise.max() > NOISY:
-            found = verdict(_smoothed(f), _smoothed(g), smoothed=True)()
+            found = verdict(_SMOOTHING(f), _SMOOTHING(g), smoothed=True)()
         return TileTest(found.tiles, found.inlier_fraction, found.edges)
 
     return finished
-
-
-def _smoothed(bins: Array) -> Array:
-    return filter_frames(bins, _smoothing(), dtype="same", count=False)[0]
-
-
-@functools.cache
-def _smoothing() -> Filter:
-    """One filter for all calls: a device's plans are kept by it."""
-    return named.gaussian(SIGMA)

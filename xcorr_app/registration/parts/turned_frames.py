@@ -27,7 +27,7 @@ from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.sampling import coefficients, sampled_through
 from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, score_of, smoothed, smoothing_for
-from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of
+from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of, translated
 
 MIN_EDGE = 0.5
 """Pixels that an edge moves against the centre from which a frame does more than shift."""
@@ -101,7 +101,7 @@ class StraightReference:
                 if not _is_within(window, -motion[:2, 2]):
                     continue
                 tiles = self._agreement(frames[i], motion, grid)
-                score = score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
+                score = score_of(self._pyramid.levels[0], sizes[0], translated(shift[i : i + 1]))[0]
                 if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * (1 - score):
                     turned.shift[i], turned.linear[i] = -motion[:2, 2], motion[:2, :2]
                     turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
@@ -112,10 +112,11 @@ class StraightReference:
 
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
         """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
-        yield _shifted(shift)
+        begin = translated(shift[None])[0]
+        yield begin
         level, shape = self._pyramid.levels[-1], self._pyramid.levels[0].shape
         (others,) = likely_motions(level, BASES["rigid"], self._spectrum, small, [[]], shape)
-        if apart(others[0], _shifted(shift), shape):
+        if apart(others[0], begin, shape):
             yield others[0]
 
     @cached_property
@@ -158,13 +159,6 @@ def edges(linear: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.flo
     """Pixels (n,) by which linear parts (n, 2, 2) move the middle of an edge against the centre."""
     moved = np.hypot(linear[:, 0], linear[:, 1]) * (np.array(shape) / 2)
     return np.asarray(moved.max(axis=1))
-
-
-def _shifted(shift: NDArray[np.float64]) -> Matrix:
-    """The motion of a frame that a shift (2,) puts on the reference."""
-    motion = np.eye(3)
-    motion[:2, 2] = -shift
-    return motion
 
 
 def _is_within(window: ShiftWindow, shift: NDArray[np.float64]) -> bool:
