@@ -21,7 +21,7 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.gauss_newton import FARTHEST
-from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import Pyramid
 from xcorr_app.registration.stack.frames import SINGLE, Frames, read_reference
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.standard_error.significance import significance
@@ -121,9 +121,8 @@ class _Refinement:
     """Refines whole shifts of so many frames against an image (1, h, w), standardised, of which some pixels count."""
 
     def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
-        self._method, self._sigma = method, smoothing_for(float(quality.signal_fraction(image)[0]))
-        levels = levels_of(smoothed(image, self._sigma)[0], BASES["translation"], counts, full_size_alone=True)
-        self._pyramid = Pyramid(levels, BASES["translation"], count)
+        self._method = method
+        self._pyramid = Pyramid(image, BASES["translation"], counts, count, full_size_alone=True)
 
     def of(
         self,
@@ -143,7 +142,7 @@ class _Refinement:
         offset, _ = refine(np.where(inner[..., None], beside, 0.0), self._method, 1)
         shift = peak + offset
         motion = translated(shift)
-        fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
+        fits = self._pyramid.refined(self._pyramid.sizes(frames), np.arange(len(frames)), motion, counts)
         with np.errstate(invalid="ignore"):
             near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.converged
             variance, at_edges = np.diagonal(fits.covariance, 0, 1, 2), AT_EDGES**2 / np.maximum(fits.pixels, 1)

@@ -141,7 +141,7 @@ def _compared(
 
     walk = Pass(len(groups), _AT_ONCE * frames.shape[0] * frames.shape[1], reference.on_device)
     found = [light for some in walk.over("light", job) for light in some]
-    return Light(**{name: np.concatenate([getattr(one, name) for one in found]) for name in Light.__dataclass_fields__})
+    return Light.joined(found)
 
 
 def changes(light: Light) -> bool:

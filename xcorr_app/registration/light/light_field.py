@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.parts.tile_agreement import CORRELATED, NOISY, SIGMA
 from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, binned, moved
 from xcorr_app.registration.parts.tiles import Grid
@@ -58,7 +59,7 @@ def fields(
 
 
 @dataclass(frozen=True)
-class Light:
+class Light(Columns):
     """What was found of n frames."""
 
     gain: NDArray[np.float64]

@@ -101,12 +101,6 @@ class ShiftColumns(Columns):
             look.edges,
         )
 
-    def disambiguate(self, shifts: NDArray[np.float64]) -> None:
-        """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
-        known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
-        self.disambiguated = known
-        self.shifts = np.where(known[:, None], shifts, self.shifts)
-
     def replaced(self, other: ShiftColumns, taken: NDArray[np.bool_]) -> ShiftColumns:
         """Take frames (T,) from another measurement, which left out a part of them."""
         chosen = self.where(taken, other.arrays)

@@ -204,7 +204,8 @@ class Measurement(OnePass):
         known = np.where(columns.trusted(self.settings)[:, None], columns.shifts, shifts)
         if stand_still(known, candidates):
             return
-        columns.disambiguate(shifts)
+        columns.disambiguated = np.asarray(np.isfinite(shifts).all(axis=1))
+        columns.shifts = np.where(columns.disambiguated[:, None], shifts, columns.shifts)
         if untold and 2 * asked.sum() >= self._count:
             # On the edge of the window, too.
             chosen = np.isnan(known[:, 0]) & (columns.peak_ratio < quality.AMBIGUOUS_RATIO)

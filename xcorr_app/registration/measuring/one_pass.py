@@ -67,7 +67,7 @@ class OnePass:
         reference: Reference,
         verified: NDArray[np.bool_],
         sampled: NDArray[np.bool_],
-        parts: masks.LeavesOut | None = None,
+        parts: masks.Parts | None = None,
     ) -> ShiftColumns:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
         image = reference.image[None] if isinstance(reference, FixedImage) and parts is None else None
@@ -108,7 +108,7 @@ class OnePass:
             asked = np.flatnonzero(sampled[start:stop][rows])
             if asked.size:
                 seen = _some(whole[0], asked), take(whole[1], asked)
-                result.look = started_look(*seen, compared.match.shift[asked], start + rows[asked])
+                result.look = start + rows[asked], started_look(*seen, compared.match.shift[asked])
             checked = np.flatnonzero(verified[start:stop][rows])
             if verifier is not None and checked.size:
                 exact = fixed_exactly or verifier.prepare_reference(_some(images, checked))
@@ -119,7 +119,7 @@ class OnePass:
             return result
 
         columns, shapes = ShiftColumns.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
-        looks = list[Judged]()
+        looks = list[tuple[NDArray[np.intp], Judged]]()
         for result in self.walk.over("measure", job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
@@ -130,8 +130,8 @@ class OnePass:
         if min(shape) == 1:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
             columns.false_alarm = np.where(columns.usable, 1.0, columns.false_alarm)
-        for look in looks:
-            columns.take_tiles(*look())
+        for numbers, look in looks:
+            columns.take_tiles(numbers, look())
         return columns
 
     def kernel(self, reference: Reference, quiet: float = QUIET) -> NDArray[np.float64] | None:

@@ -7,12 +7,9 @@ elsewhere as well; what is in front does not. Where that does not tell, no shift
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.references import Reference
@@ -38,19 +35,6 @@ the camera's."""
 Rows = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """What was left out of the reference, (T, rows, columns) of tiles: it alone is looked for in the whole frames."""
-
-    out: NDArray[np.bool_]
-
-    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
-        """Images (1 or n, h, w) without all else, and frames (n, h, w) as they are."""
-        nowhere = np.zeros((numbers.size, 2))
-        of_images, _ = masks.windows(~self.out[numbers], frames.shape[1:], nowhere, frames, noisy=noisy)
-        return masks.windowed(images, of_images), frames
-
-
 def scene_of_two(
     once: OnePass,
     reference: Reference,
@@ -67,7 +51,9 @@ def scene_of_two(
     if not large.any():
         return None
     nobody = np.zeros_like(large)
-    rest = once.compare(reference, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
+    # What was left out of the reference alone is looked for in the whole frames.
+    agree = (columns.tiles == AGREES) & large[:, None, None]
+    rest = once.compare(reference, nobody, large, masks.Parts(agree, np.zeros((large.size, 2)), of_images=True))
     # Tiles that agree with one shift, and not with the other.
     with_one, with_other = without.tiles == AGREES, rest.tiles == AGREES
     one, other = with_one & ~with_other, with_other & ~with_one

@@ -205,13 +205,12 @@ def shift_frames(
     if mode not in get_args(Border):
         raise ArgumentError(f"border={mode!r} is unknown: choose one of {', '.join(map(repr, get_args(Border)))}")
     fill = _checked_cval(cval, np.dtype(frames.dtype))
-    threads = _thread_count(workers)
     if mode in _PADS:
         return _moved_padded(frames, moves, order, mode, workers, counts=counts)
     if xp is not np:
         return move_on_device(frames, moves, order, fill if mode == "constant" else None, counts=counts)
     result = np.empty(frames.shape, dtype=frames.dtype)
-    threads = min(threads, len(moves))
+    threads = min(worker_count() if workers is None else workers, len(moves))
 
     def move_every(first: int) -> int:
         outside: Mode = "constant" if mode == "constant" else "nearest"
@@ -317,11 +316,3 @@ def _checked_cval(cval: float, dtype: np.dtype) -> float:
     if not math.isfinite(value) or value != math.floor(value) or not limits.min <= cval <= limits.max:
         raise ArgumentError(f"cval={cval} is no {dtype} value: choose a whole number from {limits.min} to {limits.max}")
     return int(cval)
-
-
-def _thread_count(workers: int | None) -> int:
-    if workers is None:
-        return worker_count()
-    if workers < 1:
-        raise ArgumentError(f"workers={workers}: at least 1 is needed")
-    return workers

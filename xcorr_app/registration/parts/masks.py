@@ -8,7 +8,6 @@ off, the window pulls at what is found: frames are measured once more with windo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,26 +29,20 @@ _MAX_SIGMA_RATIO = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
 
 
-class LeavesOut(Protocol):
-    """Leaves parts out of images and frames."""
-
-    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
-        """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
-        ...
-
-
 @dataclass(frozen=True)
 class Parts:
     """What is left out of each frame, (T, rows, columns) of tiles, at shifts (T, 2) already known."""
 
     out: NDArray[np.bool_]
     shifts: NDArray[np.float64]
+    of_images: bool = False
+    """They are left out of the references alone, and frames are as they are."""
 
     def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
         """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
         shifts = np.nan_to_num(self.shifts[numbers])
-        of_images, of_frames = windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
-        return windowed(images, of_images), windowed(frames, of_frames)
+        of_image, of_frames = windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
+        return windowed(images, of_image), frames if self.of_images else windowed(frames, of_frames)
 
 
 def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.tile_verdict import Limits
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.standard_error.significance import medians_of
 
 MIN_CHI_SQUARED = 40.0
 """Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
@@ -181,11 +182,7 @@ def _verdict(
 
 def _medians(values: NDArray[np.float64], use: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Median (n, 1, 1) of those of each frame's values (n, rows, columns) that are used; NaN where none is."""
-    ordered = np.sort(np.where(use, values, np.nan).reshape(len(values), -1), axis=1)  # NaN last
-    count = use.sum(axis=(1, 2))
-    frame = np.arange(len(values))
-    middle: NDArray[np.float64] = (ordered[frame, np.maximum(count - 1, 0) // 2] + ordered[frame, count // 2]) / 2
-    return np.where(count > 0, middle, np.nan)[:, None, None]
+    return np.asarray(medians_of(np.where(use, values, np.nan).reshape(len(values), -1))[:, None, None])
 
 
 def _around(tiles: Array) -> Array:

@@ -76,8 +76,8 @@ class TileTest:
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 
 
-Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], TileTest]]
-"""Numbers of frames, and what their tiles say."""
+Judged: TypeAlias = Callable[[], TileTest]
+"""What their tiles say, for which a device is waited."""
 
 
 def look(
@@ -95,18 +95,13 @@ def look(
     covered : ndarray of bool, shape (n, rows, columns), optional
         Tiles that a frame shows, where it is more than shifted.
     """
-    return _started(images, frames, shifts, covered)()
+    return started_look(images, frames, shifts, covered)()
 
 
-def started_look(images: Array, frames: Array, shifts: NDArray[np.float64], numbers: NDArray[np.intp]) -> Judged:
-    """Begin with :func:`look` at frames with these numbers (n,); what is returned waits for a device."""
-    found = _started(images, frames, shifts, None)
-    return lambda: (numbers, found())
-
-
-def _started(
-    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None
-) -> Callable[[], TileTest]:
+def started_look(
+    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None
+) -> Judged:
+    """Begin with :func:`look`; what is returned waits for a device."""
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
@@ -132,7 +127,7 @@ def _started(
     return lambda: TileTest(tiles, inlier_fraction, edges)
 
 
-def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Callable[[], TileTest]:
+def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Judged:
     """The same on a device, which is waited for once unless there is much noise."""
     xp, none, count = array_namespace(frames), np.zeros((images.shape[0], 2)), frames.shape[0]
     levels = tile_levels(frames, images, SAMPLED, min(NOISE_PERIOD, grid.shape[0]), MIN_CLEAN)

@@ -23,10 +23,9 @@ from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.motion.starts import apart, likely_motions, log_polar
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
-from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.sampling import coefficients, sampled_through
-from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, score_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import Pyramid, score_of
 from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of, translated
 
 MIN_EDGE = 0.5
@@ -78,9 +77,7 @@ class StraightReference:
 
     def __init__(self, image: Array) -> None:
         self._image = _standard(image)
-        self._smoothing = smoothing_for(float(signal_fraction(self._image)[0]))
-        basis = BASES["affine"]
-        self._pyramid = Pyramid(levels_of(smoothed(self._image, self._smoothing)[0], basis), basis)
+        self._pyramid = Pyramid(self._image, BASES["affine"])
 
     def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> TurnFits:
         """Motions of frames (n, h, w), from shifts (n, 2) on, whose centres stay in the window."""
@@ -89,7 +86,7 @@ class StraightReference:
         frames = _standard(frames)
         before = masks.shares(look(self._image, frames, shift).tiles)
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
-            sizes = self._pyramid.sizes(smoothed(frames[i : i + 1], self._smoothing))
+            sizes = self._pyramid.sizes(frames[i : i + 1])
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
             for start in self._starts(shift[i], sizes[-1]):
                 fits = self._pyramid.refined(
