@@ -9,25 +9,16 @@ from pathlib import Path
 
 import click
 
-from benchmarks.ablation.drawing import run_ablation
 from benchmarks.harness.benchmark import run_suite
 from benchmarks.harness.record import RESULTS, require_device
 from benchmarks.harness.suite import Suite
 from benchmarks.pipeline.cases import Size
 from benchmarks.pipeline.command import run_pipeline
 from benchmarks.suites import DOCUMENTS, SUITES
-from xcorr_app.cli.options import PATH, Value
+from xcorr_app.cli.options import PATH
 from xcorr_app.cli.printing.tables import console_for
 from xcorr_app.cli.process import SOMETHING_FAILED, one_line_failures
-from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import select_device
-
-
-def _cuda_device(text: str) -> str:
-    kind, colon, number = text.partition(":")
-    if kind != "cuda" or (colon and not number.isdecimal()):
-        raise ArgumentError(f"{text!r}: the benchmark runs on cuda or cuda:N")
-    return text
 
 
 @click.group()
@@ -44,9 +35,6 @@ _QUICK = click.option("--quick", is_flag=True, help="Fewer readings, and only th
 _ONLY = click.option(
     "--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]"
 )
-_DEVICE = click.option(
-    "--device", type=Value("cuda[:N]", _cuda_device), default="cuda", show_default=True, help="The GPU to measure."
-)
 _JSON = click.option(
     "--json", "json_path", type=PATH, metavar="FILE", help="Also write every number to this file, or add to it."
 )
@@ -56,13 +44,13 @@ _DEBUG = click.option("--debug", is_flag=True, help="Show the traceback of an er
 def _command(suite: Suite) -> Callable[..., None]:
     """Make the command of a suite."""
 
-    def run(quick: bool, only: str, json_path: Path | None, device: str, debug: bool) -> None:
+    def run(quick: bool, only: str, json_path: Path | None, debug: bool) -> None:
         _refuse_unknown(only, [suite])
         if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
             raise click.BadParameter(f"{str(json_path)!r} is no file in a folder that exists", param_hint="--json")
         with one_line_failures(SOMETHING_FAILED, debug=debug):
             require_device()
-            select_device(device)
+            select_device("cuda")
             run_suite(console_for(sys.stdout), suite, only, json_path, quick=quick)
 
     name = suite.cases[0].name
@@ -73,7 +61,7 @@ Examples:
   python -m benchmarks {suite.name} --json results.json
   python -m benchmarks {suite.name} --quick --only "{name}"
 """
-    return _QUICK(_ONLY(_JSON(_DEVICE(_DEBUG(run)))))
+    return _QUICK(_ONLY(_JSON(_DEBUG(run))))
 
 
 def _refuse_unknown(only: str, suites: list[Suite]) -> None:
@@ -97,15 +85,14 @@ for _name, _suite in SUITES.items():
     type=PATH,
     default=RESULTS,
     metavar="FOLDER",
-    help="Where ablation_DOCUMENT.json and its picture are written.  [default: benchmarks/results]",
+    help="Where ablation_DOCUMENT.json is written.  [default: benchmarks/results]",
 )
-@_DEVICE
 @_DEBUG
-def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, device: str, debug: bool) -> None:
-    """Measure what each of the four documents evaluates, and draw it: every step of its design, beside its peers.
+def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, debug: bool) -> None:
+    """Measure what each of the four documents evaluates: every step of its design, beside its peers.
 
     Every answer is checked against float64 before it is timed; of 100 readings, the record has median and best. It is
-    written after each group of cases; what an earlier run on the same device measured besides is kept.
+    written after each case; what an earlier run on the same device measured besides is kept.
 
     \b
     Examples:
@@ -119,10 +106,10 @@ def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, 
         raise click.BadParameter(f"{str(results)!r} is no folder", param_hint="--results")
     with one_line_failures(SOMETHING_FAILED, debug=debug):
         require_device()
-        select_device(device)
+        select_device("cuda")
         for name, suite in chosen.items():
             if suite.cases_named(only, quick=quick):
-                run_ablation(console_for(sys.stdout), suite, only, results / f"ablation_{name}.json", quick=quick)
+                run_suite(console_for(sys.stdout), suite, only, results / f"ablation_{name}.json", quick=quick)
 
 
 @bench.command("pipeline")

@@ -75,31 +75,30 @@ def motions(count: int, side: int) -> tuple[Any, Any, Any]:
 def on_device_row(cupy: Any, clock: Clock, kind: str, order: Any, count: int = _FRAMES, side: int = _SIDE) -> Any:
     """Microseconds a frame on the device, and of a whole call on the host."""
     ndimage = importlib.import_module("cupyx.scipy.ndimage")
-    frames = scene(count, side)
+    frames, moves, (fields, nodes, matrices) = scene(count, side), shifts_of(count), motions(count, side)
     stack = cupy.asarray(frames)
-    fields, nodes, matrices = motions(count, side)
-    moves, out, source = shifts_of(count), cupy.empty_like(stack), stack
-    launch: Callable[[], Any] | None = None
-    if kind == "shift":
-        call = lambda given, n=count: apply_shifts(given[:n], moves[:n], interpolation=order)  # noqa: E731
-        if order in METHODS:
-            there = cupy.asarray(moves)
-            launch = lambda: translate_on_device(stack, there, METHODS[order], outside=0.0, out=out)  # noqa: E731
-    else:
-        source = stack if order == 1 else stack.astype(cupy.float32)
+    out, source = cupy.empty_like(stack), stack if kind == "shift" or order == 1 else stack.astype(cupy.float32)
+    there = {"shift": cupy.asarray(moves), "matrix": cupy.asarray(matrices[:, :2])}
+    there["field"] = splines_of(cupy.asarray(fields), nodes, frames.shape[1:])
+
+    def call(given: Any) -> Any:
+        if kind == "shift":
+            return apply_shifts(given, moves[: len(given)], interpolation=order)
         if kind == "field":
-            call = lambda given, n=count: warp_by_fields(given[:n], fields[:n], nodes, order)  # noqa: E731
-            motion: Any = splines_of(cupy.asarray(fields), nodes, frames.shape[1:])
-        else:
-            call = lambda given, n=count: warp_frames(given[:n], matrices[:n], order)  # noqa: E731
-            motion = cupy.asarray(matrices[:, :2])
-        launch = lambda: warp_on_device(source, motion, stack.dtype, _WARPED[order], outside=0.0)  # noqa: E731
-    off = np.abs(call(stack, _CHECKED).get().astype(int) - call(frames, _CHECKED))
+            return warp_by_fields(given, fields[: len(given)], nodes, order)
+        return warp_frames(given, matrices[: len(given)], order)
+
+    def launch() -> Any:
+        if kind == "shift":
+            return translate_on_device(stack, there[kind], METHODS[order], outside=0.0, out=out)
+        return warp_on_device(source, there[kind], stack.dtype, _WARPED[order], outside=0.0)
+
+    off = np.abs(call(stack[:_CHECKED]).get().astype(int) - call(frames[:_CHECKED]))
     if (off > 1).mean() > (0 if kind == "shift" else 1e-3):  # places next to an edge may fall on either side
         raise AssertionError(f"device and CPU differ by {off.max()} at order {order} by a {kind}")
     row: dict[str, Any] = {"kind": kind, "order": order, "off": int(off.max()), "launch": None, "share": None}
     row["copy"] = clock.on_device(lambda: cupy.copyto(out, stack)).seconds / count * 1e6
-    if launch is not None:
+    if kind != "shift" or order in METHODS:
         row["launch"] = clock.on_device(launch).seconds / count * 1e6
         # The copy moves two bytes either way; splines are read as float32.
         row["share"] = row["copy"] * (2 + source.dtype.itemsize) / 4 / row["launch"]
@@ -147,13 +146,11 @@ def shifted_on_cpu(order: Order, count: int = _CPU_FRAMES, side: int = _SIDE) ->
         spline = _SPLINES[order]
         row["scipy"] = min_ms(lambda: [scipy.ndimage.shift(f, s, order=spline) for f, s in some], len(some))
     if order in _OPENCV:
-        threads, flag = cv2.getNumThreads(), _OPENCV[order]
+        threads = cv2.getNumThreads()
         cv2.setNumThreads(1)
         matrices = [np.array([[1.0, 0, dx], [0, 1.0, dy]]) for _, (dy, dx) in some]
-        warps = [
-            partial(cv2.warpAffine, f, m, f.shape[::-1], flags=flag) for (f, _), m in zip(some, matrices, strict=True)
-        ]
-        row["opencv"] = min_ms(lambda: [warp() for warp in warps], len(some))
+        warp = partial(cv2.warpAffine, dsize=(side, side), flags=_OPENCV[order])
+        row["opencv"] = min_ms(lambda: [warp(f, m) for (f, _), m in zip(some, matrices, strict=True)], len(some))
         cv2.setNumThreads(threads)
     return row
 

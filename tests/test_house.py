@@ -34,17 +34,17 @@ LAYERS = (
 LARGEST = {
     "xcorr_app/arrays": 230,
     "xcorr_app/batch": 2493,
-    "xcorr_app/cli": 732,
+    "xcorr_app/cli": 724,
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 1980,
     "xcorr_app/filtering": 1471,
     "xcorr_app/gpu": 4521,
-    "xcorr_app/io": 4424,
+    "xcorr_app/io": 4302,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1103,
     "xcorr_app/registration": 10206,
     "xcorr_app/report": 1031,
-    "benchmarks": 4003,
+    "benchmarks": 3743,
     "tests": 18900,
 }
 """Statements that a folder holds at most."""

@@ -16,7 +16,7 @@ from benchmarks.ablation.local_arrays import local_arrays_attempt
 from benchmarks.correlation.cases import Case
 from benchmarks.correlation.check import Expected
 from benchmarks.correlation.data import Data, random_data
-from benchmarks.correlation.own_kernels import timed_variant
+from benchmarks.correlation.suite import timed_variant
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.harness.suite import Suite

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from benchmarks.ablation.correlation import CLOCK, QUICK
@@ -19,9 +20,8 @@ from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.harness.suite import Suite
 from benchmarks.im2win.cases import CASES, Im2winCase
 from benchmarks.im2win.data import Expected, LayerData, random_layer
-from benchmarks.im2win.own import layer_attempts
-from benchmarks.im2win.torch_peers import torch_contenders
 from xcorr_app.gpu.im2win.options import ABLATION, STEPS
+from xcorr_app.gpu.im2win.run import im2win_on_device
 
 _GROUP, _PLAIN, _QUICK = "layer", "plain forms and MEC", ("01:", "03:", "05:", "07:", "09:", "12:")
 
@@ -49,14 +49,30 @@ def _own(case: Im2winCase) -> Iterator[Contender]:
     yield Contender("as chosen", layer_attempts({}), choice="auto")
 
 
+def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
+    """Make attempts of whole calls: transform and convolution, with memory from the pool."""
+
+    def attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+        pairs = zip(data.images, data.filters, strict=True)
+        works = [partial(im2win_on_device, *pair, case.problem.stride, **options) for pair in pairs]
+        yield rotating(works, Expected.read_row)
+
+    return attempts
+
+
 def _of_torch(case: Im2winCase) -> Iterator[Contender]:
     if case.group == _PLAIN:
         yield Contender("MEC, PyTorch", _lowered)
         return
-    yield from torch_contenders(case)
+    yield Contender("PyTorch conv2d", _conv2d)
     yield Contender("im2col + GEMM, PyTorch", _unfolded)
     for name, number in ALGORITHMS.items():
         yield Contender(f"cuDNN, {name}", _by_cudnn(number))
+
+
+def _conv2d(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+    convolved = partial(importlib.import_module("torch").nn.functional.conv2d, stride=case.problem.stride)
+    yield rotating([partial(convolved, *pair) for pair in _tensors(data)], Expected.read_row, "torch")
 
 
 def _by_cudnn(algorithm: int) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
@@ -64,7 +80,7 @@ def _by_cudnn(algorithm: int) -> Callable[[Im2winCase, LayerData], Iterator[Atte
         pairs = _tensors(data)
         shapes = (tuple(tensor.shape) for tensor in pairs[0])
         convolution = Convolution2d(algorithm, *shapes, stride=case.problem.stride)
-        works = [lambda images=images, filters=filters: convolution(images, filters) for images, filters in pairs]
+        works = [partial(convolution, *pair) for pair in pairs]
         yield rotating(works, Expected.read_row, "torch", convolution.note)
 
     return attempts
@@ -80,8 +96,7 @@ def _unfolded(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
         product = torch.matmul(filters.flatten(1), columns)
         return product.view(problem.images, problem.filters, problem.out_height, problem.out_width)
 
-    works = [lambda images=images, filters=filters: work(images, filters) for images, filters in _tensors(data)]
-    yield rotating(works, Expected.read_row, "torch")
+    yield rotating([partial(work, *pair) for pair in _tensors(data)], Expected.read_row, "torch")
 
 
 def _lowered(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
@@ -98,7 +113,7 @@ def _lowered(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
             torch.matmul(taps, window, out=out[row])
         return out
 
-    works = [lambda images=images, filters=filters: work(images, filters) for images, filters in _tensors(data)]
+    works = [partial(work, *pair) for pair in _tensors(data)]
     yield rotating(works, lambda out, part: Expected.read_row(out.permute(3, 2, 0, 1), part), "torch")
 
 

@@ -12,11 +12,10 @@ from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.harness.contender import Contender
 from benchmarks.harness.suite import Suite
 from benchmarks.pointwise.cases import PointwiseCase
-from benchmarks.pointwise.cupy_peers import cupy_contenders
 from benchmarks.pointwise.data import Expected, random_mixing
 from benchmarks.pointwise.layers import LAYERS
-from benchmarks.pointwise.own import mixing_attempts
-from benchmarks.pointwise.torch_peers import torch_contenders
+from benchmarks.pointwise.peers import cupy_contenders, torch_contenders
+from benchmarks.pointwise.suite import mixing_attempts
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
 

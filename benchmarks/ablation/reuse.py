@@ -17,10 +17,9 @@ from typing import Any
 from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.ablation.cudnn import ALGORITHMS, Convolution2d
 from benchmarks.filters.cases import FilterCase
-from benchmarks.filters.cupy_peers import cupy_contenders
 from benchmarks.filters.data import Expected, FilterData, random_stack
-from benchmarks.filters.own import kernel_attempts
-from benchmarks.filters.torch_peers import torch_contenders
+from benchmarks.filters.peers import cupy_contenders, torch_contenders
+from benchmarks.filters.suite import kernel_attempts
 from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.harness.suite import Suite
 

@@ -129,6 +129,7 @@ CASES: tuple[Case, ...] = (
     _case("lattice/flaws", scenes.lattice, 12, 10.0, ways=FIRST),
     # Which period it moved by no picture tells: all frames are flagged, and right as long as steps are small.
     _case("lattice/perfect", scenes.lattice, 0, 10.0, ways=FIRST, calibrated=False),
+    *(_case(f"few/stars/{count}", scenes.stars, count, ways=("first", "template")) for count in (60, 600)),
     _case("few/cells/2", scenes.few_cells, 2.0, ways=("first", "template")),
     _case("few/cells/3", scenes.few_cells, 3.0, ways=("first", "template"), asked={"applied": 0.10}),
     # Frames that show something else, and shifts that are too large or unsure.

@@ -376,6 +376,19 @@ def interrupted(rng: np.random.Generator, kind: str, snr: float) -> Series:
     return replace(made, shifts=np.where(foreign[:, None], np.nan, made.shifts))
 
 
+def stars(rng: np.random.Generator, count: int, size: int = 256) -> Series:
+    """Stars of a PSF of sigma 0.8 px, 100 to 10 000 photons bright; dark sky of 10 photons, 5 of read noise."""
+    path, width = drift(COUNT, rng, LARGEST), 0.8
+    places, light = rng.uniform(-LARGEST, size + LARGEST, (count, 2)), 10 ** rng.uniform(2, 4, count)
+    grid = np.arange(size)[:, None]
+    views = []
+    for at in path[:, None] + places:
+        rows, columns = (np.exp(-((grid - at[:, axis]) ** 2) / (2 * width**2)) for axis in (0, 1))
+        views.append((rows * light) @ columns.T / (2 * np.pi * width**2))
+    counts = 100 + rng.poisson(10 + np.stack(views)) + rng.normal(0, 5, (COUNT, size, size))
+    return Series(np.clip(np.rint(counts), 0, 65_535).astype(np.uint16), path[0] - path)
+
+
 def few_cells(rng: np.random.Generator, snr: float, count: int = 100) -> Series:
     """A cell in each quarter of 40 x 50 px; they flash up, fade by a tenth a frame, and tremble by 0.3 px.
 

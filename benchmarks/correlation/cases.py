@@ -34,15 +34,12 @@ class Case(Work):
         What of the planes is wanted.
     left_type, right_type : str
         NumPy names of the matrices' types.
-    by_fp16 : bool
-        Whether planes of single fp16 are timed as well.
     """
 
     problem: Problem
     task: Task = "plane"
     left_type: str = "float32"
     right_type: str = "float32"
-    by_fp16: bool = False
 
     @property
     def pairs(self) -> int:
@@ -120,7 +117,7 @@ CASES: tuple[Case, ...] = (
     _named("n-to-mn 16384 x 64^2 +-16 plane", _window(64, 16, **_each(16384))),
     _named("n-to-mn 4096 x 64^2 full", _full(64, **_each(4096))),
     _named("n-to-m 64 x 64 64^2 full", _full(64, **_all(64, 64))),
-    _named("n-to-m 32 x 32 64^2 full", _full(64, **_all(32, 32)), by_fp16=True),
+    _named("n-to-m 32 x 32 64^2 full", _full(64, **_all(32, 32))),
     _named("1000 uint16 frames 512^2 +-15 peak", _window(512, 15, **_many(1000)), "peak", right_type="uint16"),
     *(_frames(*sizes) for sizes in ((512, 512, 32), (512, 512, 32, "uint16"), (128, 1024, 32), (128, 1024, 64))),
     *(_frames(*sizes) for sizes in ((32, 2048, 32), (2048, 256, 32), (1, 1024, 32))),

@@ -19,7 +19,7 @@ from benchmarks.harness.fastest import free_device_memory
 from benchmarks.harness.record import has_torch, require_device, write_json
 from benchmarks.harness.result import Result
 from benchmarks.harness.suite import Suite
-from benchmarks.harness.tables import print_ceilings, print_lines, print_result, say
+from benchmarks.harness.tables import print_ceilings, print_result, say
 from xcorr_app.gpu.runtime.placement import current_device
 
 _TIMED = ("numpy", "scipy", "cupy", "torch")
@@ -86,7 +86,7 @@ class Benchmark:
 def run_suite(console: Console, suite: Suite, only: str, path: Path | None, *, quick: bool) -> None:
     """Check and time the cases whose name contains a text, and print their tables.
 
-    The record is written after each group of cases. It keeps what an earlier run on the same device and versions
+    The record is written after each case. It keeps what an earlier run on the same device and versions
     measured besides, so that a run that is broken off loses nothing.
     """
     cases = suite.cases_named(only, quick=quick)
@@ -94,17 +94,14 @@ def run_suite(console: Console, suite: Suite, only: str, path: Path | None, *, q
     benchmark = Benchmark(suite, clock)
     print_ceilings(console, benchmark.status, benchmark.rates, in_turn=any(case.copies > 1 for case in cases))
     compile_ahead(suite, cases)
-    for group in dict.fromkeys(case.group for case in cases):
-        members, results = [case for case in cases if case.group == group], []
-        say(console, f"{suite.name}{', ' * bool(group)}{group}: {len(members)} cases")
-        for case in members:
-            results.append(benchmark.measure(case))
-            if not group:
-                print_result(console, results[-1])
-        print_lines(console, group, results)
+    results = []
+    for case in cases:
+        results.append(benchmark.measure(case))
+        print_result(console, results[-1])
         if path is not None:
             write_json(joined(benchmark.record(results), path, suite), path)
-            say(console, f"Written: {path}")
+    if path is not None:
+        say(console, f"Written: {path}")
 
 
 def _prepare_torch() -> None:

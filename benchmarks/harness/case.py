@@ -21,7 +21,7 @@ class Work(ABC):
     name : str
         What the tables and ``--only`` call it.
     group : str
-        Cases of one group share a table with a line for each; empty for a table of its own.
+        Of cases that one thing is varied in; empty for cases of their own.
     in_quick : bool
         Whether a quick run holds it.
     """

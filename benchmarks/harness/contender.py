@@ -32,8 +32,6 @@ class Attempt:
         Of a thread of the kernel, where it is one of the product's own.
     cycle : int
         Calls of `run` after which it begins again with the same copy of the inputs.
-    remark : callable, optional
-        Says, once the fastest attempt is known, what it did: for the note.
     """
 
     run: Callable[[], Any]
@@ -43,7 +41,6 @@ class Attempt:
     registers: int = 0
     local_bytes: int = 0
     cycle: int = 1
-    remark: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,14 +55,11 @@ class Contender:
         Yields its attempts for a case and its data.
     choice : str
         Under which name the product's own choice of engine knows it; empty for a peer.
-    tolerance : float, optional
-        Largest error of its right answer, where a precision of its own was asked for; else the case's.
     """
 
     name: str
     attempts: Callable[[Any, Any], Iterator[Attempt]]
     choice: str = ""
-    tolerance: float | None = None
 
     @property
     def own(self) -> bool:
@@ -102,10 +96,9 @@ def rotating(
     read: Callable[[Any, Any], Any],
     clocking: Clocking = "cupy",
     note: str = "",
-    **more: Any,
 ) -> Attempt:
     """Make an attempt that goes through copies."""
-    return Attempt(Rotation(works), read, clocking, note, cycle=len(works), **more)
+    return Attempt(Rotation(works), read, clocking, note, cycle=len(works))
 
 
 def plane_at(result: Any, pair: int) -> Any:

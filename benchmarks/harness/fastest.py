@@ -94,14 +94,13 @@ def fastest_of(
         Of the contender.
     """
     best: tuple[Timing, Attempt, float] | None = None
-    failure, note, memory = "", "", 0
-    tolerance = expected.tolerance if contender.tolerance is None else contender.tolerance
+    failure, memory = "", 0
     try:
         for attempt in islice(contender.attempts(case, data), clock.attempts):
             result = attempt.run()
             error = max(expected.error(part, attempt.read(result, part)) for part in expected.parts)
             del result
-            if not error <= tolerance:
+            if not error <= expected.tolerance:
                 failure = f"wrong answer, error {error:.1e} {attempt.note}".rstrip()
                 continue
             timed = clock.on_device if attempt.clocking == "cupy" else clock.on_device_by_torch
@@ -109,9 +108,7 @@ def fastest_of(
             if best is None or measured.seconds < best[0].seconds:
                 best = measured, attempt, error
         if best is not None:
-            fastest = best[1]
-            memory = memory_of(fastest.run, fastest.clocking) if with_memory else 0
-            note = "; ".join(filter(None, (fastest.note, fastest.remark() if fastest.remark else "")))
+            memory = memory_of(best[1].run, best[1].clocking) if with_memory else 0
     except Exception as problem:  # noqa: BLE001 - a peer may fail in any way, and the others still count
         failure = " ".join(f"{type(problem).__name__}: {problem}".split())[:200]
     finally:
@@ -125,7 +122,7 @@ def fastest_of(
         seconds=measured.seconds,
         how=measured.how,
         error=error,
-        note=note or attempt.note,
+        note=attempt.note,
         registers=attempt.registers,
         local_bytes=attempt.local_bytes,
         memory_bytes=memory,

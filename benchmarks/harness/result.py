@@ -10,9 +10,6 @@ from benchmarks.harness.case import Work
 from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.fastest import Outcome
 
-WHEN_ASKED = "when asked"
-"""Choice of what the product does only when asked for it, such as planes of another precision."""
-
 
 @dataclass(frozen=True)
 class Result:
@@ -62,8 +59,8 @@ class Result:
 
     @property
     def auto_behind_percent(self) -> float | None:
-        """How much longer ``auto`` takes than the product's best of those that it may take."""
-        best = _fastest(each for each in self.outcomes if each.own and each.choice != WHEN_ASKED)
+        """How much longer ``auto`` takes than the product's best."""
+        best = _fastest(each for each in self.outcomes if each.own)
         if self.of_auto is None or best is None:
             return None
         return 100 * (self.of_auto.seconds / best.seconds - 1)

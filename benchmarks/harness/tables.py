@@ -15,8 +15,6 @@ from benchmarks.harness.result import Result
 from xcorr_app.cli.process import one_line
 from xcorr_app.gpu.runtime.device import DeviceStatus
 
-_FASTEST = "bold green"
-
 
 def say(console: Console, text: str) -> None:
     """Print a line that is neither folded nor coloured."""
@@ -36,50 +34,24 @@ def print_ceilings(console: Console, status: DeviceStatus, rates: DeviceRates, *
 
 
 def print_result(console: Console, result: Result) -> None:
-    """Print every contender of a case, the fastest first."""
+    """Print every contender of a case, the fastest first; the last line says who wins, and what ``auto`` takes."""
     pairs = result.case.pairs
     floor = f"floor {_digits(result.floor * 1e6 / pairs)} us{' a pair' if pairs > 1 else ''}"
-    table = _table(f"{result.case.name}  ({floor})", "", ("us", "x floor", "of F", "MB", "registers", "error"), "")
+    table = Table(title=Text(f"{result.case.name}  ({floor})"), title_justify="left", box=None, header_style="bold")
+    table.add_column("", overflow="fold")
+    for heading in ("us", "x floor", "of F", "MB", "registers", "error"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
     for outcome in sorted(result.outcomes, key=lambda each: (bool(each.failure), each.seconds)):
-        table.add_row(*_cells(outcome, result), style=_FASTEST if outcome is result.winner else "")
+        table.add_row(*_cells(outcome, result), style="bold green" if outcome is result.winner else "")
     console.print(table)
     parts = [f"wins: {result.winner.what}" if result.winner else "nobody could run this"]
     if result.of_auto is not None and result.auto_behind_percent is not None:
         parts.append(f"auto takes {result.of_auto.what}, {result.auto_behind_percent:.1f} % behind the product's best")
-    say(console, "; ".join(parts))
-    console.print()
+    say(console, "; ".join(parts) + "\n")
 
 
-def print_lines(console: Console, title: str, results: Iterable[Result]) -> None:
-    """Print a line a case: the product's best beside the best peer."""
-    table = _table(title, "case", ("floor us", "us", "x floor", "peer us", "peer / own", "auto behind"), "who")
-    for result in results:
-        own, peer, speed, behind = result.best_own, result.best_peer, result.speed_over_peer, result.auto_behind_percent
-        failed = [f"{each.what}: {one_line(each.failure)}" for each in result.outcomes if each.failure]
-        table.add_row(
-            Text(result.case.name),
-            _digits(result.floor * 1e6 / result.case.pairs),
-            _digits(result.microseconds(own)) if own else "-",
-            f"{own.seconds / result.floor:.3f}" if own else "",
-            _digits(result.microseconds(peer)) if peer else "",
-            "" if speed is None else f"{speed:.2f}x",
-            "" if behind is None else f"{behind:.1f} %",
-            Text("; ".join([*(each.what for each in (own, peer) if each), *failed])),
-        )
-    console.print(table)
-    console.print()
-
-
-def _table(title: str, first: str, numbers: Iterable[str], last: str) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column(first, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(last, overflow="fold")
-    return table
-
-
-def _cells(outcome: Outcome, result: Result) -> tuple[str | Text, ...]:
+def _cells(outcome: Outcome, result: Result) -> Iterable[str | Text]:
     if outcome.failure:
         return Text(outcome.what), "-", "", "", "", "", "", Text(one_line(outcome.failure))
     marks = ["<- auto"] if outcome is result.of_auto else []

@@ -33,43 +33,43 @@ class Case:
     command
         Its words, without input and output.
     make
-        Writes the input of a size into a folder.
+        Writes the input of a size into a folder, and returns how many frames (or planes) it has.
     bound
         What of the raw rates bounds it: ``read``, ``write`` or ``decode``.
     """
 
     name: str
     command: tuple[str, ...]
-    make: Callable[[Path, Size], None]
+    make: Callable[[Path, Size], int]
     bound: str
 
-    def frames(self, size: Size) -> int:
-        """Frames (or planes) that the command works on."""
-        return size.stacks * size.frames
+
+def _start(folder: Path, size: Size) -> int:
+    return write_stacks(folder, 1, 10, size.side)
 
 
-def _stacks(folder: Path, size: Size) -> None:
-    write_stacks(folder, size.stacks, size.frames, size.side)
+def _stacks(folder: Path, size: Size) -> int:
+    return write_stacks(folder, size.stacks, size.frames, size.side)
 
 
-def _deflated(folder: Path, size: Size) -> None:
-    write_stacks(folder, size.stacks, size.frames, size.side, compression="zlib")
+def _deflated(folder: Path, size: Size) -> int:
+    return write_stacks(folder, size.stacks, size.frames, size.side, compression="zlib")
 
 
-def _one(folder: Path, size: Size) -> None:
-    write_stacks(folder, 1, size.stacks * size.frames, size.side)
+def _one(folder: Path, size: Size) -> int:
+    return write_stacks(folder, 1, size.stacks * size.frames, size.side)
 
 
-def _small(folder: Path, size: Size) -> None:
-    write_stacks(folder, size.stacks * size.frames // 10, 10, size.side)
+def _small(folder: Path, size: Size) -> int:
+    return write_stacks(folder, size.stacks * size.frames // 10, 10, size.side)
 
 
-def _pages(folder: Path, size: Size) -> None:
-    write_pages(folder, size.stacks * size.frames, size.side)
+def _pages(folder: Path, size: Size) -> int:
+    return write_pages(folder, size.stacks * size.frames, size.side)
 
 
-def _channels(folder: Path, size: Size) -> None:
-    write_stacks(folder, size.stacks, size.frames // 4, size.side, channels=4)
+def _channels(folder: Path, size: Size) -> int:
+    return write_stacks(folder, size.stacks, size.frames // 4, size.side, channels=4)
 
 
 def cases(folder: Path) -> tuple[Case, ...]:
@@ -80,6 +80,7 @@ def cases(folder: Path) -> tuple[Case, ...]:
     np.savetxt(matrix, np.eye(4) * 1.5 - 0.1, delimiter=",")
     measured = (*_ALIGN, "--no-apply", "--verify", "none")
     return (
+        Case("start: one stack of ten frames", _ALIGN, _start, "read"),
         Case("measured", measured, _stacks, "read"),
         Case("measured, no report", (*measured, "--report", "none"), _stacks, "read"),
         Case("checked", (*_ALIGN, "--no-apply", "--report", "none"), _stacks, "read"),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,74 +26,34 @@ from xcorr_app.system import worker_count
 _READERS, _WRITERS = 8, 8
 _FRAMES_READ = 250
 """Of a stack, for the raw rate of reading."""
-_START = "start: one stack of ten frames"
 
 
 def run_pipeline(console: Console, size: Size, only: Sequence[str], device: str, json_path: Path | None) -> None:
-    """Time the cases that the texts `only` name, or whose names contain one, or all, beside the raw rates of the run.
+    """Time the cases whose names contain one of the texts `only`, or all, beside the raw rates of the run.
 
     A file of results that is there already, of the same machine and versions, keeps its other cases.
     """
     about = {"benchmark": "pipeline", "device": device, "environment": environment()}
-    known = {} if json_path is None else _cases_of(json_path, about)
-
-    def take(result: dict[str, Any]) -> None:
-        _print(console, result)
-        known[result["case"]] = result | {"size": vars(size), "raw": raw}
-        if json_path is not None:  # case by case: who stops it keeps what was measured
-            write_json(about | {"cases": list(known.values())}, json_path)
-
+    known = _cases_of(json_path, about) if json_path is not None and json_path.is_file() else {}
     with tempfile.TemporaryDirectory(prefix="xcorr-pipeline-") as name:
         folder = Path(name)
         raw = _raw_rates(folder, size)
         console.print("raw rates, frames/s: " + ", ".join(f"{what} {rate:.0f}" for what, rate in raw.items()))
-        known_cases = cases(folder)
-        names = {case.name for case in known_cases}
-
-        def is_wanted(name: str) -> bool:
-            return not only or any(text == name or (text in name and text not in names) for text in only)
-
-        if is_wanted(_START):
-            take(_start(folder, size, device))
-        inputs = _Inputs(folder)
-        for case in known_cases:
-            if is_wanted(case.name):
-                take(_timed(case, inputs, folder / "out", size, device, raw))
-    if json_path is not None:
-        console.print(f"Written: {json_path}")
+        for case in cases(folder):
+            if any(text in case.name for text in only or [""]):
+                result = _timed(case, folder, size, device, raw)
+                _print(console, result)
+                known[case.name] = result | {"size": vars(size), "raw": raw}
+                if json_path is not None:  # case by case: who stops it keeps what was measured
+                    write_json(about | {"cases": list(known.values())}, json_path)
 
 
 def _cases_of(path: Path, about: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Cases of an earlier run by name, if it was one of the same machine and versions."""
-    try:
-        record = json.loads(path.read_text())
-        of_then, of_now = ({**about["environment"], "date": None, "commit": None} for about in (record, about))
-        if (of_then, record["device"]) != (of_now, about["device"]):
-            return {}
-        return {case["case"]: case for case in record["cases"]}
-    except (OSError, ValueError, LookupError, TypeError):
-        return {}
-
-
-class _Inputs:
-    """Stacks on the disk, kept for the next case that works on the same."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._made: dict[tuple[Callable[[Path, Size], None], Size], Path] = {}
-
-    def of(self, case: Case, size: Size) -> Path:
-        """Folder with the input of a case."""
-        if any(make is not case.make for make, _ in self._made):
-            for path in self._made.values():
-                shutil.rmtree(path)
-            self._made.clear()
-        key = case.make, size
-        if key not in self._made:
-            path = self._folder / f"in{len(self._made)}"
-            case.make(path, size)
-            self._made[key] = path
-        return self._made[key]
+    record = json.loads(path.read_text())
+    then, now = ({**each["environment"], "date": None, "commit": None} for each in (record, about))
+    same = (then, record["device"]) == (now, about["device"])
+    return {case["case"]: case for case in record["cases"]} if same else {}
 
 
 def _raw_rates(folder: Path, size: Size) -> dict[str, float]:
@@ -111,37 +71,29 @@ def _raw_rates(folder: Path, size: Size) -> dict[str, float]:
     return rates
 
 
-def _start(folder: Path, size: Size, device: str) -> dict[str, Any]:
-    """One stack of ten frames, the whole command."""
-    source = folder / "start"
-    write_stacks(source, 1, 10, size.side)
-    seconds = min(_run(("align", "--max-shift", "16"), source, folder / "out", device)[0] for _ in range(3))
-    shutil.rmtree(source)
-    return {"case": _START, "seconds": round(seconds, 3)}
-
-
-def _timed(case: Case, inputs: _Inputs, out: Path, size: Size, device: str, raw: dict[str, float]) -> dict[str, Any]:
+def _timed(case: Case, folder: Path, size: Size, device: str, raw: dict[str, float]) -> dict[str, Any]:
     """Seconds for all frames and for twice as many, once a run before has left kernels and page cache warm."""
-    seconds, record = [], {}
+    seconds, frames, record, out = [], [], {}, folder / "out"
     for times in (1, 2):
-        source = inputs.of(case, replace(size, stacks=size.stacks * times))
+        source = folder / f"in{times}"
+        frames.append(case.make(source, replace(size, stacks=size.stacks * times)))
         if times == 1:
             _run(case.command, source, out, device)
         of_run, record = _run(case.command, source, out, device)
         seconds.append(of_run)
         shutil.rmtree(out)
-    frames = case.frames(size)
+        shutil.rmtree(source)
     # On a busy machine twice as much may take less time: then there is no rate.
     more = seconds[1] - seconds[0]
-    marginal = frames / more if more > 0 else None
+    marginal = (frames[1] - frames[0]) / more if more > 0 else None
     bound = next(rate for what, rate in raw.items() if what.startswith(case.bound.replace("decode", "inflate")))
     return {
         "case": case.name,
         "command": " ".join(case.command),
-        "frames": frames,
+        "frames": frames[0],
         "seconds": round(seconds[0], 3),
         "seconds_twice": round(seconds[1], 3),
-        "frames_per_second_whole": round(frames / seconds[0], 1),
+        "frames_per_second_whole": round(frames[0] / seconds[0], 1),
         "frames_per_second_marginal": None if marginal is None else round(marginal, 1),
         "share_of_raw": None if marginal is None else round(marginal / bound, 4),
         "timings": record["timings"],
@@ -162,9 +114,6 @@ def _run(command: tuple[str, ...], source: Path, out: Path, device: str) -> tupl
 
 
 def _print(console: Console, result: dict[str, Any]) -> None:
-    if "timings" not in result:
-        console.print(f"{result['case']}: {result['seconds']:.2f} s")
-        return
     marginal, share = result["frames_per_second_marginal"], result["share_of_raw"]
     rate = "not measurable" if marginal is None else f"{marginal:.0f} frames/s, {share:.2f} of the raw rate"
     console.print(

@@ -32,10 +32,11 @@ def frames_of(side: int, seed: int) -> np.ndarray:
 
 def write_stacks(
     folder: Path, stacks: int, frames: int, side: int, *, compression: str | None = None, channels: int = 1
-) -> None:
-    """Stacks of so many frames, a file each; of many, the later ones are further names of the first.
+) -> int:
+    """Write stacks of so many frames, a file each; of many, the later ones are further names of the first.
 
-    What is written is kept beside the folder, for another one with stacks of the same kind.
+    Returns the number of planes. What is written is kept beside the folder, for another one with stacks of the same
+    kind.
     """
     folder.mkdir(parents=True)
     pool = frames_of(side, 0)
@@ -59,10 +60,11 @@ def write_stacks(
                 for plane in range(frames * channels):
                     writer.write(pool[(plane + number) % _POOL])
         os.link(source, folder / f"s{number:04d}.tif")
+    return stacks * frames * channels
 
 
-def write_pages(folder: Path, frames: int, side: int) -> None:
-    """One series of single-page files; of many, the later ones are further names of the first."""
+def write_pages(folder: Path, frames: int, side: int) -> int:
+    """Write a series of single-page files; of many, the later ones are further names of the first."""
     folder.mkdir(parents=True)
     pool = frames_of(side, 0)
     metadata = StackMetadata("YX", (side, side), np.dtype(np.uint16))
@@ -73,3 +75,4 @@ def write_pages(folder: Path, frames: int, side: int) -> None:
                 writer.write(pool[number])
         else:
             os.link(folder / f"t{number % _POOL:05d}.tif", path)
+    return frames

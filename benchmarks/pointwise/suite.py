@@ -1,22 +1,64 @@
-"""The suite of ``python -m benchmarks pointwise``."""
+"""The suite of ``python -m benchmarks pointwise``: the product's choice and its neighbours, beside peers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
 
 from benchmarks.harness.clock import Clock
-from benchmarks.harness.contender import Contender
+from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.harness.suite import Suite
 from benchmarks.pointwise.cases import CASES, PointwiseCase
-from benchmarks.pointwise.cupy_peers import cupy_contenders
-from benchmarks.pointwise.data import Expected, random_mixing
-from benchmarks.pointwise.own import own_contenders
-from benchmarks.pointwise.torch_peers import torch_contenders
+from benchmarks.pointwise.data import Expected, MixingData, random_mixing
+from benchmarks.pointwise.peers import cupy_contenders, torch_contenders
+from xcorr_app.filtering.mixing import mix
+from xcorr_app.gpu.pointwise.blocking import stored_matrix
+from xcorr_app.gpu.pointwise.kernels import kernel_for
+from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.run import pointwise_on_device
 
 
-def _contenders(case: PointwiseCase) -> Iterator[Contender]:
-    yield from own_contenders(case)
-    yield from cupy_contenders(case)
+def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
+    """Yield what the product can do a case with."""
+    yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
+    if max(case.channels, case.filters) > MIX_CHANNELS:
+        yield Contender("kernel blocking", mixing_attempts("blocking", {}), choice="blocking")
+
+
+def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[PointwiseCase, MixingData], Iterator[Attempt]]:
+    """Make attempts of a kernel."""
+
+    def attempts(case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
+        cupy = importlib.import_module("cupy")
+        shape = (case.images, case.filters, case.side, case.side)
+        nonsense: Any = np.nan if case.result == "float32" else 0xABAB
+        types: dict[str, Any] = {"image_type": case.element, "result_type": case.result}
+        problem = PointwiseProblem(case.images, case.channels, case.filters, case.pixels, **types)
+        chosen = kernel_for(problem) if kernel == "auto" else kernel
+        if chosen is None:
+            by_library = partial(mix, axis=1, target=np.dtype(np.float32), convert=None, clip=False)
+            pairs = zip(data.stacks, data.matrices, strict=True)
+            works = [partial(by_library, *pair) for pair in pairs]
+            yield rotating(works, lambda result, part: Expected.read_planar(result[0], part))
+            return
+        options: dict[str, Any] = {"target": np.dtype(case.result), "kernel": kernel, "tuning": dict(tuning) or None}
+        matrices: list[Any] = [data.matrix] * len(data.stacks)
+        if chosen != "mix":  # whose argument the matrix is, from host memory
+            # As a network would: its weights are brought into the kernels' order once.
+            matrices = [stored_matrix(matrix, cupy) for matrix in data.matrices]
+        works = [
+            partial(pointwise_on_device, stack, matrix, 1, out=cupy.full(shape, nonsense, case.result), **options)
+            for stack, matrix in zip(data.stacks, matrices, strict=True)
+        ]
+        yield rotating(works, Expected.read_planar)
+
+    return attempts
 
 
 POINTWISE = Suite(
@@ -30,7 +72,7 @@ POINTWISE = Suite(
     CASES,
     random_mixing,
     Expected,
-    _contenders,
+    lambda case: chain(own_contenders(case), cupy_contenders(case)),
     torch_contenders,
     clock=Clock(repeats=5, min_seconds=0.004),  # there are many cases
 )

@@ -29,7 +29,7 @@ COMMANDS = ("correlation", "filter", "pointwise")
 
 
 @pytest.mark.usefixtures("no_gpu")
-@pytest.mark.parametrize("options", [(), ("--quick",), ("--device", "cuda:1"), ("--only", "1")])
+@pytest.mark.parametrize("options", [(), ("--quick",), ("--only", "1")])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_gpu_one_line_says_so(command, options, tmp_path):
     path = tmp_path / "results.json"
@@ -43,8 +43,6 @@ def test_without_a_gpu_one_line_says_so(command, options, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--device", "cpu"), "the benchmark runs on cuda or cuda:N"),
-        (("--device", "cuda:x"), "the benchmark runs on cuda or cuda:N"),
         (("--only", "no such case"), "no case's name contains 'no such case'"),
         (("--json", ""), "is empty"),
         (("--json", "."), "'.' is no file in a folder that exists"),

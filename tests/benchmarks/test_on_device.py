@@ -65,7 +65,7 @@ def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy):
 
 
 def _combined(case, data):
-    from benchmarks.correlation.own_kernels import timed_variant
+    from benchmarks.correlation.suite import timed_variant
 
     yield timed_variant(case, data, "combined")
 

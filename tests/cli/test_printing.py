@@ -1,6 +1,8 @@
 """What commands print, odd places and odd data."""
 
+import contextlib
 import io
+import itertools
 import os
 import pty
 import shlex
@@ -14,7 +16,7 @@ import pytest
 from tests.batch.movies import align, movie, record, refused, start, write_movie, write_movies, xcorr
 from tests.conftest import ROOT
 from tests.io.samples import write_plain
-from xcorr_app.cli.printing import tables
+from xcorr_app.cli.printing import progress, tables
 from xcorr_app.cli.printing.tables import console_for, print_found
 from xcorr_app.io import discover
 
@@ -168,6 +170,19 @@ def test_workers_that_end_while_they_start_are_told_in_a_line(tmp_path):
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "a worker ended while it started" in done.stderr
     np.testing.assert_array_equal([path.name for path in (tmp_path / "out").glob("*.json")], [])
+
+
+def test_progress_of_a_run_never_falls_and_ends_at_its_frames(monkeypatch):
+    shown, counts = [], {"a": 10, "finished before": 3, "b": 4}
+    monkeypatch.setattr(progress, "_lines", lambda *_: contextlib.nullcontext(lambda *what: shown.append(what)))
+    with progress.display_for(console_for(io.StringIO()), quiet=False, counts=counts, halves=True) as watch:
+        for name, take in ((name, watch(name)) for name in ("a", "b")):
+            for stage, done in itertools.product(("measure", "measure", "move"), range(counts[name] + 1)):
+                take(stage, done, counts[name])
+    numbers = [done for _, done, _ in shown]
+    assert (numbers[0], numbers[-1]) == (0, 17)
+    assert numbers == sorted(numbers)
+    assert {done for what, done, _ in shown if what == "b: move"} == {15, 16, 17}
 
 
 def extremes():

@@ -80,7 +80,7 @@ def run_command(
     `show` prints the results, with ``-q`` only `failures`. What is `counted` of a stack is a unit of its progress, in
     two `halves` where each is measured and moved. Work on what will be `found` later is `taken` over.
     """
-    from xcorr_app.cli.printing.progress import count_of, display_for
+    from xcorr_app.cli.printing.progress import counts_of, display_for
     from xcorr_app.cli.printing.tables import (
         console_for,
         failures_in,
@@ -111,11 +111,13 @@ def run_command(
         if not quiet and found is None:
             print_found(console, work.discovery, device_note(work.device, options))
         silent = quiet or found is not None
-        count = None if silent or cluster or counted is None else count_of(work.discovery, counted, halves=halves)
+        counts = None if silent or cluster or counted is None else counts_of(work.discovery, counted)
         with (
             workers_of(cluster) as elsewhere,
             taken(work) as final,
-            display_for(console, quiet=silent, unit="stacks" if cluster else "frames", count=count) as watch,
+            display_for(
+                console, quiet=silent, unit="stacks" if cluster else "frames", counts=counts, halves=halves
+            ) as watch,
         ):
             run = run_stacks(final, watcher=watch, elsewhere=elsewhere)
         if quiet:

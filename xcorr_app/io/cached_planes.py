@@ -111,27 +111,30 @@ class MemoryBudget:
 
 
 class HeldSource(Source):
-    """A `Source` that reads each plane of another once, as far as memory allows."""
+    """A `Source` that reads each plane of another once, as far as memory allows: those of a part of the file together.
+
+    One thread reads a part; who needs it meanwhile waits.
+    """
 
     def __init__(
         self, source: Source, budget: MemoryBudget, checksums: Checksums | None = None, meter: Meter | None = None
     ) -> None:
         super().__init__(source.name, source.paths, source.metadata, source.page_of)
         self.source, self._budget, self._checksums, self._meter = source, budget, checksums, meter
-        self._size = self.metadata.planes * self.metadata.plane_bytes
+        known = self.metadata
+        self._size, self._step = known.planes * known.plane_bytes, max(1, _BYTES_AT_ONCE // known.plane_bytes)
         self._planes: np.ndarray | None = None
         self._errors: dict[int, InputError] = {}
-        self._known = threading.Condition()
         self._ahead: ThreadPoolExecutor | None = None
+        self._parts = [threading.Lock() for _ in range(0, known.planes, self._step)]
+        self._there = [False] * len(self._parts)
         if budget.take(self._size):
             try:
-                self._planes = np.empty((self.metadata.planes, *self.metadata.shape[-2:]), self.metadata.dtype)
+                self._planes = np.empty((known.planes, *known.shape[-2:]), known.dtype)
             except MemoryError:
                 budget.give_back(self._size)
             else:
-                self._claimed = np.zeros(self.metadata.planes, dtype=bool)
-                self._ready = np.zeros(self.metadata.planes, dtype=bool)
-                self._positions = plane_positions(self.metadata)
+                self._positions = plane_positions(known)
 
     def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
         """Planes at positions, (n, Y, X), not to be changed, and the errors of those that could not be read (zeros)."""
@@ -139,7 +142,8 @@ class HeldSource(Source):
             out = np.empty((len(positions), *self.metadata.shape[-2:]), self.metadata.dtype)
             return out, self.fill(positions, out)
         numbers = [plane_number(self.metadata, **position) for position in positions]
-        self._provide(numbers)
+        for part in dict.fromkeys(number // self._step for number in numbers):
+            self._read_part(part)
         errors = {i: self._errors[number] for i, number in enumerate(numbers) if number in self._errors}
         first, last = numbers[0], numbers[-1]
         together = numbers == list(range(first, last + 1))
@@ -155,14 +159,12 @@ class HeldSource(Source):
         return errors
 
     def read_ahead(self, threads: int) -> None:
-        """Begin to read the whole stack in the order of the file, if it is kept and more than one call reads it."""
-        step, planes = max(1, _BYTES_AT_ONCE // self.metadata.plane_bytes), self.metadata.planes
-        if self._planes is None or planes <= step:
-            return
-        self._ahead = ThreadPoolExecutor(threads, thread_name_prefix="xcorr-read")
-        for start in range(0, planes, step):
-            # What goes wrong is told to whoever asks for these planes, and reads them again.
-            self._ahead.submit(self._provide, range(start, min(start + step, planes)), wait=False)
+        """Begin to read the whole stack in the order of the file, if it is kept and of more than one part."""
+        if self._planes is not None and len(self._parts) > 1:
+            self._ahead = ThreadPoolExecutor(threads, thread_name_prefix="xcorr-read")
+            for part in range(len(self._parts)):
+                # What goes wrong is told to whoever asks for these planes, and reads them again.
+                self._ahead.submit(self._read_part, part)
 
     def close(self) -> None:
         """Give the memory back."""
@@ -176,37 +178,11 @@ class HeldSource(Source):
         with timed(self._meter, "read", out.nbytes):
             return read_planes(self.source, positions, out, self._checksums)
 
-    def _provide(self, numbers: Sequence[int], *, wait: bool = True) -> None:
-        """Have these planes in memory: read those that nobody reads, then wait for the others."""
-        numbers = list(numbers)
-        while not self._ready[numbers].all():
-            with self._known:
-                mine = sorted({number for number in numbers if not self._claimed[number]})
-                if not mine:
-                    if not wait:
-                        return
-                    self._known.wait_for(lambda: bool((self._ready[numbers] | ~self._claimed[numbers]).all()))
-                    continue
-                self._claimed[mine] = True
-            done = False
-            try:
-                self._fill(mine)
-                done = True
-            finally:
-                with self._known:
-                    # What was not read, memory having run out, say, is anybody's again.
-                    self._ready[mine], self._claimed[mine] = done, done
-                    self._known.notify_all()
-
-    def _fill(self, numbers: list[int]) -> None:
-        planes = self._planes
-        assert planes is not None  # noqa: S101 - for the type checker
-        positions = [self._positions[number] for number in numbers]
-        if numbers[-1] - numbers[0] == len(numbers) - 1:
-            errors = self._read(positions, planes[numbers[0] : numbers[-1] + 1])
-        else:
-            # They lie apart in memory.
-            out = np.empty((len(numbers), *planes.shape[1:]), planes.dtype)
-            errors = self._read(positions, out)
-            planes[numbers] = out
-        self._errors.update({numbers[i]: error for i, error in errors.items()})
+    def _read_part(self, part: int) -> None:
+        """Have a part in memory."""
+        with self._parts[part]:
+            if not self._there[part] and self._planes is not None:
+                start, stop = part * self._step, (part + 1) * self._step
+                errors = self._read(self._positions[start:stop], self._planes[start:stop])
+                self._errors |= {start + i: error for i, error in errors.items()}
+                self._there[part] = True

@@ -92,10 +92,11 @@ def test_a_series_on_a_fine_texture(xp, blur):
     assert np.abs(found.shifts[0]).max() < 1e-6
 
 
-@pytest.mark.parametrize("blur", [0, 0.5, 0.7])
-def test_fine_textures_are_refined_by_default_and_others_are_not(xp, blur):
+@pytest.mark.parametrize(("blur", "unit"), [(0, 1.0), (0.5, 1e30), (0.7, 1e-30)])
+def test_fine_textures_are_refined_by_default_and_others_are_not(xp, blur, unit):
+    """In any unit, be its square beyond what float32 holds."""
     frames, shifts = moved(blur, 0.2)
-    found = estimate_shifts(xp.asarray(frames), "first", 8)
+    found = estimate_shifts(xp.asarray(frames * np.float32(unit)), "first", 8)
     error = (found.shifts - shifts)[1:]
     assert np.sqrt(np.mean(error**2)) < 2.5 * bound(blur, 0.2)
     assert np.sqrt(np.mean((error / found.sigma[1:]) ** 2)) < 2

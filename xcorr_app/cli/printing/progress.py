@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from rich.console import Console
 from rich.progress import (
@@ -21,7 +21,7 @@ from xcorr_app.io import Discovery
 from xcorr_app.pipeline.work import Watcher
 from xcorr_app.registration.stack import passes
 
-_LAST_STAGES = ("move",)
+_LAST_STAGE = "move"
 _SECONDS_BETWEEN_LINES = 10.0
 Show = Callable[[str, int, int], None]
 """Shows what is done, how much of it, and of how much."""
@@ -34,39 +34,6 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.0f} {self._unit}/s" if task.speed else "")
-
-
-class RunCount:
-    """Frames done in a run of many stacks, from what each stack tells of its stages.
-
-    A stack whose frames are measured and then moved has half of each frame done by measuring. How many passes measuring
-    takes is not known beforehand: passes after the first are not counted, so that the number never falls. One stack is
-    moved while the next one is measured.
-    """
-
-    def __init__(self, frames: Mapping[str, int], *, halves: bool) -> None:
-        self._frames, self._halves, self.total = frames, halves, sum(frames.values())
-        self._before = dict(zip(frames, accumulate(frames.values(), initial=0), strict=False))
-        self._previous = {name: earlier for earlier, name in pairwise(frames)}
-        self._shares: dict[str, float] = {}
-
-    def begin(self, name: str) -> Callable[[str, int, int], int]:
-        """Begin a stack; what is returned takes in how far a stage of it is, and returns the frames done in the run."""
-        earlier = self._previous.get(name, name)
-        # The one before it may still be moved, unless it never began: an earlier run had finished it.
-        self._shares = {earlier: self._shares.get(earlier, 1.0), name: 0.0}
-
-        def advance(stage: str, done: int, total: int) -> int:
-            share = done / max(total, 1)
-            if self._halves:
-                share = 0.5 + share / 2 if stage in _LAST_STAGES else share / 2
-            # Of those before these two, all is done.
-            if name in self._shares:
-                self._shares[name] = max(self._shares[name], share)
-            here = sum(share * self._frames.get(each, total) for each, share in self._shares.items())
-            return round(self._before.get(next(iter(self._shares)), 0) + here - 1e-6)
-
-        return advance
 
 
 @contextmanager
@@ -108,28 +75,48 @@ def _lines(console: Console, unit: str) -> Iterator[Show]:
 
 @contextmanager
 def display_for(
-    console: Console, *, quiet: bool, unit: str = "frames", count: RunCount | None = None
+    console: Console,
+    *,
+    quiet: bool,
+    unit: str = "frames",
+    counts: Mapping[str, int] | None = None,
+    halves: bool = False,
 ) -> Iterator[Watcher]:
-    """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted, of a whole run by `count`."""
+    """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted.
+
+    Where the `counts` of all stacks of a run are known, in their order, the run is shown as a whole. Of a stack that is
+    measured and then moved each does `halves`. How many passes measuring takes is not known beforehand: those after the
+    first are not counted, so that the number never falls.
+    """
     if quiet:
         yield lambda _name: None
         return
-    counted = count or RunCount({}, halves=False)
+    known = counts or {}
+    before = dict(zip(known, accumulate(known.values(), initial=0), strict=False))
+    whole = sum(known.values())
     with (_bar if console.is_terminal else _lines)(console, unit) as show:
 
         def watch(name: str) -> passes.Progress:
-            advance = counted.begin(name)
-            return lambda stage, done, total: show(
-                f"{name}: {stage}", advance(stage, done, total), counted.total or total
-            )
+            furthest = 0.0
+
+            def progress(stage: str, done: int, total: int) -> None:
+                nonlocal furthest
+                share = done / max(total, 1)
+                if halves and known:
+                    share = (share + (stage == _LAST_STAGE)) / 2
+                furthest = max(furthest, share)
+                so_far = before.get(name, 0) + furthest * known.get(name, total)
+                show(f"{name}: {stage}", int(so_far + 1e-6), whole or total)
+
+            return progress
 
         yield watch
 
 
-def count_of(discovery: Discovery, frames: Callable[[dict[str, int]], int], *, halves: bool = False) -> RunCount:
-    """Count what a run does to all stacks found; `frames` tells of the sizes of a stack's axes how many it has."""
+def counts_of(discovery: Discovery, counted: Callable[[dict[str, int]], int]) -> dict[str, int]:
+    """Count what a run does to each of the stacks found; `counted` tells of the sizes of a stack's axes how much."""
     counts = {}
     for spec in discovery.series:
         with spec.open() as source:
-            counts[spec.name] = frames(source.sizes)
-    return RunCount(counts, halves=halves)
+            counts[spec.name] = counted(source.sizes)
+    return counts

@@ -6,7 +6,7 @@ systems are installed for it.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.declared import Limits, check_image
 from xcorr_app.io.names import url_of
-from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray, bounded
+from xcorr_app.io.ome_zarr.zarr_chunks import bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import place_of, read_metadata
 from xcorr_app.io.opened import library, parsing, warnings_as
 from xcorr_app.io.source import StackMetadata, plane_number
@@ -96,8 +95,6 @@ class ZarrImage:
     array: Any
     order: str
     """Axes of the array, those of size one among them."""
-    plain: PlainArray | None = None
-    """The array, where its chunks are read without the zarr library."""
     samples: int = 1
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,21 +112,8 @@ class ZarrImage:
 
     def read(self, page: int) -> np.ndarray:
         """Read one plane, (Y, X) in native byte order."""
-        out = np.empty((1, *self.metadata.shape[-2:]), self.metadata.dtype)
-        self.read_into([page], out)
-        plane: np.ndarray = out[0]
-        return plane
-
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
-        """Read pages into `out`."""
-        places = [place_of(self.metadata, page, self.order) for page in pages]
-        if self.plain is not None:
-            with parsing(self.path, "cannot be read"):
-                self.plain.read(places, out)
-            return
-        with parsing(self.path, f"plane {pages[0] if len(pages) == 1 else list(pages)[:3]} cannot be decoded"):
-            for i, place in enumerate(places):
-                out[i] = self._plane(place)
+        with parsing(self.path, f"plane {page} cannot be decoded"):
+            return np.array(self._plane(place_of(self.metadata, page, self.order)), self.metadata.dtype)
 
     def _plane(self, place: tuple[int, ...]) -> np.ndarray:
         """Read a plane; those that share its chunks are decoded with it, and kept, unless they take too much memory."""
@@ -170,7 +154,7 @@ def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
         metadata, order = read_metadata(path, attributes, shape, dtype)
         # A chunk is decoded whole, whatever part of it lies inside the array.
         limits.check_chunk(path, array.chunks, shape, dtype)
-        return ZarrImage(path, metadata, bounded(path, array), order, PlainArray.of(array))
+        return ZarrImage(path, metadata, bounded(path, array), order)
 
 
 def _without_image(node: Any, attributes: dict[str, Any]) -> str:

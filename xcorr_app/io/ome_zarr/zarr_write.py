@@ -16,7 +16,6 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.declared import Limits
-from xcorr_app.io.ome_zarr.zarr_chunks import PlainArray
 from xcorr_app.io.ome_zarr.zarr_image import scan_zarr
 from xcorr_app.io.ome_zarr.zarr_metadata import build_attributes, place_of, stored_order
 from xcorr_app.io.opened import library
@@ -79,13 +78,11 @@ class ZarrWriter(PlaneWriter):
             self._frames = min(metadata.shape[0], _SHARD_BYTES // (inner * metadata.plane_bytes))
         self._together = self._frames * inner if self._frames and metadata.axes != "YX" else 1
         self._arrays: list[Any] = []
-        self._plain: list[PlainArray | None] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._partial = stack.enter_context(atomic_folder(self.path, self._meter))
             self._arrays = self._begin(self._partial)
-            self._plain = [PlainArray.of(array) for array in self._arrays]
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
         return self
@@ -156,13 +153,10 @@ class ZarrWriter(PlaneWriter):
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
             planes = [plane.astype(self.metadata.dtype, copy=False) for plane in planes]
             places = [place_of(self.metadata, first + i, self._order) for i in range(len(planes))]
-            for level, (array, plain) in enumerate(zip(self._arrays, self._plain, strict=True)):
+            lowest, highest = np.min(places, axis=0), np.max(places, axis=0)
+            for level, array in enumerate(self._arrays):
                 if level > 0:
                     planes = list(halve(np.stack(planes)))
-                if plain is not None:
-                    plain.write(planes, places)
-                    continue
-                lowest, highest = np.min(places, axis=0), np.max(places, axis=0)
                 block = np.empty((*(highest - lowest + 1), *planes[0].shape), self.metadata.dtype)
                 for plane, place in zip(planes, places, strict=True):
                     block[tuple(place - lowest)] = plane

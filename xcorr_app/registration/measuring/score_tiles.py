@@ -29,7 +29,7 @@ _SAMPLED = 4
 def is_peaked(images: Array) -> bool:
     """Whether few bright things tell the shifts of images (n, h, w), by the first of them."""
     squares = np.diff(to_host(images[0, ::_SAMPLED]).astype(np.float64)) ** 2
-    return bool((squares**2).mean() > _PEAKED * squares.mean() ** 2)
+    return bool(((squares / max(squares.mean(), np.finfo(np.float64).tiny)) ** 2).mean() > _PEAKED)
 
 
 def scatter_over_tiles(

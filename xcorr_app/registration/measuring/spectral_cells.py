@@ -94,10 +94,15 @@ def windows_over(
 
 
 def spectra(images: Array, windows: list[NDArray[np.float32]], lattice: Lattice) -> Array:
-    """Half spectra of images under windows, without the means of lines and the Nyquist frequencies."""
+    """Half spectra of images under windows, without the means of lines and the Nyquist frequencies.
+
+    Of images in units in which the values of each differ by about one, whose squares float32 holds.
+    """
     xp, fft = array_namespace(images), fft_namespace(images)
     y, x = xp.asarray(windows[0])[:, :, None], xp.asarray(windows[1])[:, None, :]
-    seen = images.astype(xp.float32) * y
+    # By a power of two, which changes no digit.
+    units = xp.frexp(xp.ptp(images, axis=(1, 2), keepdims=True))[1].astype(np.result_type(images.dtype, np.float32))
+    seen = (images * xp.exp2(-units)).astype(xp.float32) * y
     seen = (seen - seen.sum(axis=1, keepdims=True) / y.sum(axis=1, keepdims=True) * y) * x
     seen -= seen.sum(axis=2, keepdims=True) / x.sum(axis=2, keepdims=True) * x
     found = fft.rfft2(seen, s=lattice.shape)[:, :, :-1]

@@ -29,8 +29,7 @@ def standard(
     dtype = working_dtype(images)
     sample = images[:, ::SAMPLED].astype(dtype)
     mean = sample.mean(axis=(1, 2), keepdims=True)
-    sample = sample - mean
-    variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
+    variance = to_host(sample.var(axis=(1, 2), dtype=np.float64))
     clean = np.maximum(signal_fraction(images, variance), MIN_CLEAN)
     scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
     bins = binned(images if whole is None else moved(images, whole))

@@ -32,7 +32,7 @@ _MAX_OFFSET = 0.05
 """Pixels by which the image that frames are brought to the level of may be displaced."""
 
 _WOULD_BLUR = (
-    "Parts of the picture move otherwise, or come and go, and would blur a template: "
+    "Parts of the picture move otherwise, turn, or come and go, and would blur a template: "
     "each frame was compared with one of them."
 )
 _LESS_SURE = "Most frames are less sure of a template than of one of them: each was compared with that one."
@@ -47,8 +47,9 @@ def against_template(
     """Measure all frames against the template; None where fewer than two take part in it.
 
     It is begun with frame `begin`, or the next one that can be, whose shift is zero. Where parts of most frames move
-    otherwise, or come and go, all are compared with that one frame instead. With `from_mean` shifts count from the mean
-    place of the frames, and where their mean as they lie finds more of them than one frame does, it is begun with that.
+    otherwise, or come and go, or frames turn, all are compared with that one frame instead. With `from_mean` shifts
+    count from the mean place of the frames, and where their mean as they lie finds more of them than one frame does, it
+    is begun with that.
     """
     none, settings = np.zeros_like(verified), measurement.settings
     origin, image = measurement.prepared.first_usable(range(begin, measurement.frames.count))
@@ -67,9 +68,13 @@ def against_template(
             found.shifts = found.shifts - _mean_place(found, settings)
         return found, named, (*notes, *why)
 
-    if pair or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2:
-        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains. Of two frames it is
-        # one of them, which interpolation would only make worse.
+    if (
+        pair
+        or measured.linear is not None
+        or 2 * (measured.partial | measured.reweighted).sum() > measured.usable.sum() > 2
+    ):
+        # Aligned by the scene, the mean shows whatever else moves as a blur that no shift explains, and so it does of
+        # frames that turn. Of two frames it is one of them, which interpolation would only make worse.
         return against_one(*(() if pair else (_WOULD_BLUR,)))
     # Of zero mean and unit deviation, so that the template is, too.
     image = at_level(image[None], *levels(image[None]))[0]
