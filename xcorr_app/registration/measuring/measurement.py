@@ -14,7 +14,7 @@ from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
-from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
 from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted
 from xcorr_app.registration.measuring.rivals import CANDIDATES, alike_peaks, disambiguated, followed, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
@@ -24,6 +24,7 @@ from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReferen
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.preparation import Reference
 from xcorr_app.registration.standard_error.peak_shapes import median_of
 
 _SAMPLED_FRAMES = 4

@@ -26,7 +26,7 @@ from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
-from xcorr_app.registration.measuring.references import FixedImage, Reference
+from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
@@ -34,7 +34,15 @@ from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import AT_ONCE, PreparedChunk, PreparedFrames, cropped, prepare, take
+from xcorr_app.registration.stack.preparation import (
+    AT_ONCE,
+    PreparedChunk,
+    PreparedFrames,
+    Reference,
+    cropped,
+    prepare,
+    take,
+)
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns
 from xcorr_app.registration.measuring.one_pass import OnePass
-from xcorr_app.registration.measuring.references import Reference
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tile_agreement import AGREES, DIFFERS
+from xcorr_app.registration.stack.preparation import Reference
 
 _APART = 1.5
 """Pixels between the shifts of two motions."""

@@ -14,7 +14,7 @@ from xcorr_app.arrays.kinds import as_array, labelled_like
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.moving.interpolation import Order, OrderName, order_of
-from xcorr_app.registration.quality import UNCERTAIN, is_trusted
+from xcorr_app.registration.quality import UNCERTAIN
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, between, check_policy, stays
 from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.registration.results.result_files import archive_of, load_archive, write_whole
@@ -62,12 +62,6 @@ class MotionResult(FrameResult):
     """Of patches, the shift at every node of a grid; None of the other models."""
     doubtful: str = DEFAULT_POLICY
     """What becomes of frames of patches that are not trusted where frames are moved: see `applied`."""
-
-    @property
-    def trusted(self) -> NDArray[np.bool_]:
-        """(T,) whether a frame has a motion and nothing speaks against it."""
-        found = np.isfinite(self.matrices).all(axis=(1, 2))
-        return np.array([not flags or is_trusted(flags) for flags in self.flags], dtype=bool) & found
 
     @property
     def shifts(self) -> NDArray[np.float64]:
