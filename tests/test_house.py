@@ -38,11 +38,15 @@ LARGEST = {
     "xcorr_app/cluster": 227,
     "xcorr_app/correlation": 1980,
     "xcorr_app/filtering": 1471,
-    "xcorr_app/gpu": 4521,
+    "xcorr_app/gpu": 4390,
     "xcorr_app/io": 4302,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1103,
-    "xcorr_app/registration": 10206,
+<<<<<<< HEAD
+    "xcorr_app/registration": 10135,
+=======
+    "xcorr_app/registration": 10135,
+>>>>>>> main
     "xcorr_app/report": 1031,
     "benchmarks": 3743,
     "tests": 18900,

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.contender import Attempt, rotating
-from benchmarks.im2win.cases import Im2winCase
-from benchmarks.im2win.data import Expected, LayerData
+from benchmarks.im2win.data import Expected, Im2winCase, LayerData
 
 _THREADS = 256
 SOURCE = r"""

@@ -13,15 +13,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from benchmarks.ablation.correlation import CLOCK, QUICK
 from benchmarks.ablation.cudnn import ALGORITHMS, Convolution2d
 from benchmarks.ablation.direct_convolution import direct_attempts
 from benchmarks.harness.contender import Attempt, Contender, rotating
 from benchmarks.harness.suite import Suite
-from benchmarks.im2win.cases import CASES, Im2winCase
-from benchmarks.im2win.data import Expected, LayerData, random_layer
-from xcorr_app.gpu.im2win.options import ABLATION, STEPS
-from xcorr_app.gpu.im2win.run import im2win_on_device
+from benchmarks.im2win.data import CASES, Expected, Im2winCase, LayerData, random_layer
+from xcorr_app.gpu.im2win.options import ABLATION, STEPS, Im2winOptions, kernel_and_macros
+from xcorr_app.gpu.im2win.problem import stored_filters
+from xcorr_app.gpu.im2win.run import bound_form
 
 _GROUP, _PLAIN, _QUICK = "layer", "plain forms and MEC", ("01:", "03:", "05:", "07:", "09:", "12:")
 
@@ -37,25 +39,32 @@ def _cases() -> Iterator[Im2winCase]:
 def _own(case: Im2winCase) -> Iterator[Contender]:
     if case.group == _PLAIN:
         for name in ("implicit-basic", "im2win-basic", "implicit"):
-            yield Contender(name, layer_attempts({"form": name}), choice=name)
+            yield Contender(name, layer_attempts(name), choice=name)
         return
     yield Contender("direct", direct_attempts)
-    yield Contender("basic form", layer_attempts({"form": "im2win-basic"}), choice="basic")
+    yield Contender("basic form", layer_attempts("im2win-basic"), choice="basic")
     for name, options in STEPS.items():
-        yield Contender(name, layer_attempts({"form": options}), choice=name)
+        yield Contender(name, layer_attempts(options), choice=name)
     for name, options in ABLATION.items():
-        yield Contender(f"all but: {name}", layer_attempts({"form": options}), choice=name)
-    yield Contender("implicit window tensor", layer_attempts({"form": "implicit"}), choice="implicit")
-    yield Contender("as chosen", layer_attempts({}), choice="auto")
+        yield Contender(f"all but: {name}", layer_attempts(options), choice=name)
+    yield Contender("implicit window tensor", layer_attempts("implicit"), choice="auto")
 
 
-def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
+def layer_attempts(form: str | Im2winOptions) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
     """Make attempts of whole calls: transform and convolution, with memory from the pool."""
+    kernel, macros = kernel_and_macros(form)
 
     def attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
-        pairs = zip(data.images, data.filters, strict=True)
-        works = [partial(im2win_on_device, *pair, case.problem.stride, **options) for pair in pairs]
-        yield rotating(works, Expected.read_row)
+        cupy, p = importlib.import_module("cupy"), case.problem
+
+        def work(convolution: Callable[[Any, Any], None], images: Any) -> Any:
+            out = cupy.empty(p.out_shape, np.float32)
+            convolution(images, out)
+            return out
+
+        # As a network would: its weights are brought into the kernels' order once.
+        bound = (bound_form(kernel, p, stored_filters(filters), tuning=macros) for filters in data.filters)
+        yield rotating([partial(work, *pair) for pair in zip(bound, data.images, strict=True)], Expected.read_row)
 
     return attempts
 

@@ -17,11 +17,14 @@ from benchmarks.pointwise.cases import CASES, PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData, random_mixing
 from benchmarks.pointwise.peers import cupy_contenders, torch_contenders
 from xcorr_app.filtering.mixing import mix
-from xcorr_app.gpu.pointwise.blocking import stored_matrix
 from xcorr_app.gpu.pointwise.kernels import kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.pointwise.run import pointwise_on_device
+from xcorr_app.gpu.pointwise.run import mixing_launches
+from xcorr_app.gpu.runtime.placement import current_device
+
+_ALIGNED = 256
+"""Bytes, at least, of which CuPy's addresses are multiples: more than any kernel asks for."""
 
 
 def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
@@ -35,26 +38,27 @@ def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[Pointwi
     """Make attempts of a kernel."""
 
     def attempts(case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
-        cupy = importlib.import_module("cupy")
-        shape = (case.images, case.filters, case.side, case.side)
+        cupy, shape = importlib.import_module("cupy"), (case.images, case.filters, case.side, case.side)
         nonsense: Any = np.nan if case.result == "float32" else 0xABAB
         types: dict[str, Any] = {"image_type": case.element, "result_type": case.result}
         problem = PointwiseProblem(case.images, case.channels, case.filters, case.pixels, **types)
         chosen = kernel_for(problem) if kernel == "auto" else kernel
         if chosen is None:
             by_library = partial(mix, axis=1, target=np.dtype(np.float32), convert=None, clip=False)
-            pairs = zip(data.stacks, data.matrices, strict=True)
-            works = [partial(by_library, *pair) for pair in pairs]
+            works = [partial(by_library, *pair) for pair in zip(data.stacks, data.matrices, strict=True)]
             yield rotating(works, lambda result, part: Expected.read_planar(result[0], part))
             return
-        options: dict[str, Any] = {"target": np.dtype(case.result), "kernel": kernel, "tuning": dict(tuning) or None}
-        matrices: list[Any] = [data.matrix] * len(data.stacks)
-        if chosen != "mix":  # whose argument the matrix is, from host memory
-            # As a network would: its weights are brought into the kernels' order once.
-            matrices = [stored_matrix(matrix, cupy) for matrix in data.matrices]
+        how = (current_device(), problem, chosen, _ALIGNED, tuple(sorted(tuning.items())), 1.0)
+
+        def work(launches: Any, stack: Any, out: Any) -> Any:
+            for part, values in launches:
+                part.run(stack[part.first :], out[part.first :], out, *values)
+            return out
+
+        # As a network would: its weights are brought into the kernels' order once.
         works = [
-            partial(pointwise_on_device, stack, matrix, 1, out=cupy.full(shape, nonsense, case.result), **options)
-            for stack, matrix in zip(data.stacks, matrices, strict=True)
+            partial(work, mixing_launches(how, data.matrix), stack, cupy.full(shape, nonsense, case.result))
+            for stack in data.stacks
         ]
         yield rotating(works, Expected.read_planar)
 

@@ -1,6 +1,6 @@
 // Copies the operands of an Im2win product into the tiles of `product_tile.cuh`.
 //
-// Filters come as `im2win_filters.cu` stores them, 16 bytes per copy.
+// Filters come as `stored_filters` of Python stores them, 16 bytes per copy.
 // A thread keeps its columns of the output: the offset at which their values begin is computed once (and kept in shared
 // memory where a thread has many). The further offset of element k, the same for all columns, is computed by TILE_K
 // threads one tile ahead and passed through shared memory, so that a copy takes two additions and no division. From the

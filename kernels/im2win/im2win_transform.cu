@@ -8,9 +8,7 @@
 // Floor: the copy rate, images read once and the window tensor written once.
 #include "im2win.cuh"
 
-#ifndef VECTOR
-#define VECTOR 4  // elements that a thread writes at once: 4 or 1
-#endif
+#define VECTOR 4  // elements that a thread writes at once
 #ifndef THREADS
 #define THREADS 256
 #endif
@@ -41,9 +39,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             }
         }
     }
-    if (VECTOR == 4 && first + VECTOR <= total) {
-        const float4 four = {value[0], value[VECTOR > 1], value[VECTOR > 2 ? 2 : 0], value[VECTOR > 3 ? 3 : 0]};
-        *reinterpret_cast<float4*>(window + first) = four;
+    if (first + VECTOR <= total) {
+        *reinterpret_cast<float4*>(window + first) = {value[0], value[1], value[2], value[3]};
     } else {
 #pragma unroll
         for (int i = 0; i < VECTOR; ++i)

@@ -91,7 +91,7 @@ def _sliding(types, boundary="reflect", sum_for=None):
 def _layer(layer):
     """The kernels of a layer, with the tile that is chosen."""
     kinds = [make(layer, implicit=each) for make in (launches.basic_launch, launches.convolve_launch) for each in _BOTH]
-    return [launches.transform_launch(layer), launches.filters_launch(layer), *kinds]
+    return [launches.transform_launch(layer), *kinds]
 
 
 def _tile(tile):
@@ -220,7 +220,6 @@ OF_FILTERS = [
     *(_filter((side, side), kernel=("exchange",)) for side in (3, 5, 7, 11, 31, 63)),
 ]
 OTHERS_OF_FILTERS = [
-    launches.transform_launch(LAYERS[8], vector=1),
     launches.add_segments_launch(1, 2),
     *sweep(_tile, TILES),
     *sweep(_step, (*STEPS.values(), *ABLATION.values()), _BOTH),

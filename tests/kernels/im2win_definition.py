@@ -56,10 +56,10 @@ def start_on_host(folder, monkeypatch, names):
     monkeypatch.setattr(im2win_run, "device_limits", lambda device: DeviceLimits())
 
 
-def transform_on_host(folder, images, problem, vector=4):
+def transform_on_host(folder, images, problem):
     """The window tensor, computed by the kernel's source on the host, poisoned beforehand."""
     window = guarded(np.full(problem.window_shape, np.nan, np.float32))
-    run_kernel(folder, transform_launch(problem, vector=vector), (guarded(images), window), problem.arguments())
+    run_kernel(folder, transform_launch(problem), (guarded(images), window), problem.arguments())
     assert guards_are_whole(window)
     return window
 

@@ -105,7 +105,7 @@ def mixed_on_host(
         argument = mixing_argument(matrix, problem, launch, white or 1.0)
         run_kernel(folder, launch, (images, results, counters, argument), ())
     else:
-        values = guarded(stored_matrix(matrix, np, density=problem.density).values)
+        values = guarded(stored_matrix(matrix, np, density=problem.density))
         argument = pointwise_argument(problem, white or 1.0)
         run_kernel(folder, launch, (images, results, counters, values, argument), launch.extra)
     assert surroundings_are_whole(results)

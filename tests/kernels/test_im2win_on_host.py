@@ -12,13 +12,13 @@ from tests.kernels.im2win_definition import (
     transform_on_host,
     window_tensor_by_definition,
 )
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import padded
-from xcorr_app.gpu.im2win import run as im2win_run
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
 from xcorr_app.gpu.im2win.options import ABLATION, STEPS, Im2winOptions
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.run import bound_form
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 
@@ -42,12 +42,11 @@ def scaled_down(layer):
     return Im2winProblem(3, channels, size, size + 2, filters, layer.filter_height, layer.filter_width, layer.stride)
 
 
-@pytest.mark.parametrize("vector", [4, 1])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_window_tensor_equals_the_definition(host_builds, name, vector):
+def test_window_tensor_equals_the_definition(host_builds, name):
     problem = PROBLEMS[name]
     images, _ = integers(problem)
-    window = transform_on_host(host_builds, images, problem, vector)
+    window = transform_on_host(host_builds, images, problem)
     np.testing.assert_array_equal(window, window_tensor_by_definition(images, problem))
 
 
@@ -149,27 +148,10 @@ def test_parts_make_the_whole(started, form, images_at_once, parts):
     images, filters = integers(PROBLEM)
     of_one = 4 * PROBLEM.window_elements // PROBLEM.images
     out = guarded(np.full(PROBLEM.out_shape, np.nan, np.float32))
-    options = {"form": form, "window_bytes": images_at_once * of_one, "out": out}
-    assert im2win_run.im2win_on_device(images, filters, PROBLEM.stride, **options) is out
+    bound_form(form, PROBLEM, stored_filters(filters), window_bytes=images_at_once * of_one)(images, out)
     assert guards_are_whole(out)
     np.testing.assert_array_equal(out, convolution_by_definition(images, filters, PROBLEM))
-    assert started == ["im2win_filters", *KERNELS[form] * parts]
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "error", "words"),
-    [
-        (lambda images, filters: (images, filters[:, :1]), {}, ShapeError, "as many channels"),
-        (lambda images, filters: (images[0], filters), {}, ShapeError, "as many channels"),
-        (lambda images, filters: (images.astype("float64"), filters), {}, DataTypeError, "float32"),
-        (lambda *both: both, {"form": "fast"}, ArgumentError, "auto, im2win, im2win-basic, implicit-basic, implicit"),
-        (lambda *both: both, {"out": np.empty((7, 5, 7, 11), "f")[..., ::-1]}, ShapeError, "out must be"),
-    ],
-)
-def test_what_does_not_belong_together_is_refused(started, change, options, error, words):
-    with pytest.raises(error, match=words):
-        im2win_run.im2win_on_device(*change(*integers(PROBLEM)), **options)
-    assert not started
+    assert started == KERNELS[form] * parts
 
 
 def small_integers(shape, seed=5):

@@ -66,17 +66,6 @@ def test_every_launch_fits_the_shared_memory_of_its_device(variant, kilobytes):
             assert KERNELS[variant].launch(problem, device=device).shared_bytes <= device.shared_bytes
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-def test_overlaps_are_those_of_enumeration(axis):
-    problem = Problem((5, 9), (7, 4), (-9, -6), (16, 17))
-    left, right = problem.left_shape[axis], problem.right_shape[axis]
-    first = problem.first_shift[axis]
-    expected = [
-        sum(0 <= at + shift < left for at in range(right)) for shift in range(first, first + problem.plane_shape[axis])
-    ]
-    assert problem.overlaps(axis) == expected
-
-
 def test_a_plane_too_large_for_one_launch_is_refused():
     problem = Problem((2**16, 2**16), (2**16, 2**16), (0, 0), (2**16, 2**16))
     with pytest.raises(ArgumentError, match="smaller window"):

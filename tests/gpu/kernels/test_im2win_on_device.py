@@ -5,15 +5,21 @@ import pytest
 
 from tests.device import NEEDS_DEVICE
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
-from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
+from xcorr_app.gpu.im2win.kernels import WHY_NOT
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.run import bound_form
 
 pytestmark = NEEDS_DEVICE
 
 
 def computed(cupy, images, filters, problem, **options):
+    return convolved(cupy, cupy.asarray(images), cupy.asarray(filters), problem, **options).get()
+
+
+def convolved(cupy, images, filters, problem, form="implicit", **options):
     out = cupy.full(problem.out_shape, cupy.nan, "float32")
-    return im2win_on_device(cupy.asarray(images), cupy.asarray(filters), problem.stride, out=out, **options).get()
+    bound_form(form, problem, stored_filters(filters), **options)(images, out)
+    return out
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -24,13 +30,10 @@ def test_random_shapes_equal_the_definition(cupy, seed):
     problem = Im2winProblem(images, channels, *size, int(rng.integers(1, 300)), filter_height, filter_width, stride)
     batch, filters = integers(problem)
     expected = convolution_by_definition(batch, filters, problem)
-    for form in FORMS:
+    for form in WHY_NOT:
         np.testing.assert_array_equal(computed(cupy, batch, filters, problem, form=form), expected)
     in_parts = computed(cupy, batch, filters, problem, form="im2win", window_bytes=1)
     np.testing.assert_array_equal(in_parts, expected)
-    for form in ("im2win", "implicit"):
-        shared = computed(cupy, batch, filters, problem, form=form, segments=int(rng.integers(2, 9)))
-        np.testing.assert_array_equal(shared, expected)
 
 
 @pytest.mark.parametrize("form", ["implicit", "im2win"])
@@ -56,7 +59,7 @@ def test_a_whole_layer(cupy, number):
     images = random.standard_normal((problem.images, problem.channels, problem.height, problem.width), dtype="float32")
     shape = (problem.filters, problem.channels, problem.filter_height, problem.filter_width)
     filters = random.standard_normal(shape, dtype="float32")
-    output = im2win_on_device(images, filters, problem.stride)
+    output = convolved(cupy, images, filters, problem)
     assert output.shape == problem.out_shape
     for i in (0, 41, 127):
         image, bank = images[i : i + 1].get(), filters.get()
@@ -65,12 +68,12 @@ def test_a_whole_layer(cupy, number):
         assert (np.abs(errors) <= problem.depth * 2.0**-24 * products).all()
     one = output[77].get()
     del output
-    np.testing.assert_array_equal(im2win_on_device(images, filters, problem.stride)[77].get(), one)
+    np.testing.assert_array_equal(convolved(cupy, images, filters, problem)[77].get(), one)
 
 
 def test_the_implicit_form_makes_no_window_tensor(cupy):
     """It takes memory for the output and the filters alone."""
-    problem = LAYERS[4].with_images(4)
+    problem = LAYERS[4].with_images(4)  # which is not shared among segments
     images = cupy.ones((4, problem.channels, problem.height, problem.width), "float32")
     filters = cupy.ones((problem.filters, problem.channels, problem.filter_height, problem.filter_width), "float32")
     taken = []
@@ -80,6 +83,6 @@ def test_the_implicit_form_makes_no_window_tensor(cupy):
         return cupy.get_default_memory_pool().malloc(size)
 
     with cupy.cuda.using_allocator(allocator):
-        im2win_on_device(images, filters, problem.stride, segments=1)
+        convolved(cupy, images, filters, problem)
     outputs = 4 * problem.filters * problem.columns
     assert outputs <= sum(taken) <= 1.1 * outputs + 4 * filters.nbytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct import warp_launches
@@ -112,13 +113,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
         _entry("shift-per-warp", warp_launches.shift_per_warp),
         _entry("warp-shuffle", warp_launches.warp_shuffle),
         _entry("warp-shuffle-distributed", warp_launches.distributed),
-        _entry("multi-right", warp_launches.multi_right),
+        _entry("multi-right", partial(warp_launches.shuffled_tile, "multi_right")),
         _entry(
             "multi-left-right",
-            warp_launches.multi_left_right,
+            partial(warp_launches.shuffled_tile, "multi_left_right"),
             accepts=_accepts_shared_rights,
         ),
-        _entry("multi-row", warp_launches.multi_row),
+        _entry("multi-row", partial(warp_launches.shuffled_tile, "multi_row")),
         _entry(
             "combined-shuffle",
             warp_launches.combined_shuffle,

@@ -83,17 +83,6 @@ class Problem:
             )
         )
 
-    def overlaps(self, axis: int) -> list[int]:
-        """Number of overlapping rows or columns at each shift of the window."""
-        left, right = self.left_shape[axis], self.right_shape[axis]
-        first, count = self.first_shift[axis], self.plane_shape[axis]
-        return [max(0, min(right, left - shift) - max(0, -shift)) for shift in range(first, first + count)]
-
-    @property
-    def products(self) -> int:
-        """Multiply-adds of the whole batch by the definition, where elements outside an overlap are skipped."""
-        return self.pairs * sum(self.overlaps(0)) * sum(self.overlaps(1))
-
     def arguments(self) -> tuple[int, ...]:
         """Kernel arguments, in the order of ``PROBLEM_PARAMETERS``; all are 32-bit integers."""
         return (

@@ -45,35 +45,22 @@ def distributed(problem: Problem, types: Types, tuning: Mapping[str, int], _: De
     return _by_warp("warp_shuffle_distributed", types, tuning, warps, zero_first=True)
 
 
-def multi_right(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
-    """As `warp_shuffle`, several rights against one left value."""
-    return _shuffled_tile("multi_right", problem, types, tuning)
-
-
-def multi_left_right(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
-    """As `warp_shuffle`, several lefts against several rights."""
-    return _shuffled_tile("multi_left_right", problem, types, tuning)
-
-
-def multi_row(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
-    """As `warp_shuffle`, several neighbouring shifts along y."""
-    return _shuffled_tile("multi_row", problem, types, tuning)
-
-
 def combined_shuffle(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """As `warp_shuffle`, several lefts, rights, shifts along y and left rows; as many as there are, and as fit."""
     lefts = min(4, problem.lefts) if problem.shared_rights else 1
     macros = {"LEFTS": lefts, "RIGHTS": min(4, problem.rights_per_left), "SHIFTS": 4, "LEFT_ROWS": 4, **tuning}
     if macros["LEFTS"] > 1 and not problem.shared_rights:
         raise ArgumentError("several lefts a thread need form n-to-m: every left has the same rights")
-    return _shuffled_tile("combined_shuffle", problem, types, macros)
+    return shuffled_tile("combined_shuffle", problem, types, macros)
 
 
 _MAX_VALUES = 140
 """32-bit registers of a thread that sums, left and right elements may take; the others hold addresses."""
 
 
-def _shuffled_tile(kernel: str, problem: Problem, types: Types, tuning: Mapping[str, int]) -> Launch:
+def shuffled_tile(
+    kernel: str, problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits | None = None
+) -> Launch:
     """Launch a kernel of ``shuffled_tile.cuh``: a warp for each group of matrices, 32 dx, worker of a group of dy."""
     lefts, rights, shifts, rows = (tuning.get(name, 1) for name in ("LEFTS", "RIGHTS", "SHIFTS", "LEFT_ROWS"))
     values = lefts * rights * shifts + 2 * lefts * rows + rights * (shifts + rows - 1)

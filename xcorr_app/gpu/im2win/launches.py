@@ -30,23 +30,11 @@ def add_segments_launch(elements: int, segments: int) -> Launch:
     return Launch("im2win/add_segments", defines, blocks, _THREADS, extra=(elements, segments))
 
 
-def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
+def transform_launch(problem: Im2winProblem) -> Launch:
     """Return the launch that makes the window tensor of a part."""
-    if vector not in (1, 4):
-        raise ArgumentError(f"a thread writes 1 or 4 elements at once, not {vector}")
-    defines = {**_filter_size(problem), "VECTOR": vector, "THREADS": _THREADS}
-    blocks = ceil_div(problem.window_elements, vector * _THREADS)
+    defines = {**_filter_size(problem), "THREADS": _THREADS}
+    blocks = ceil_div(problem.window_elements, 4 * _THREADS)
     return Launch("im2win/im2win_transform", defines, blocks, _THREADS)
-
-
-def filters_launch(problem: Im2winProblem) -> Launch:
-    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host."""
-    side = 32
-    depth, pitch = problem.stored_shape
-    defines = {**_filter_size(problem), "TAIL": MAX_TILE_DEPTH}
-    blocks = ceil_div(depth, side) * ceil_div(pitch, side)
-    numbers = (problem.filters, problem.depth)
-    return Launch("im2win/im2win_filters", defines, blocks, 8 * side, 4 * side * (side + 1), extra=numbers)
 
 
 def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS, *, implicit: bool = False) -> Launch:

@@ -116,18 +116,15 @@ class Im2winProblem:
         """Return the same problem for another number of images."""
         return replace(self, images=images)
 
-    def images_per_part(self, window_bytes: int | None = None) -> int:
-        """How many images to take at a time."""
-        of_one = max(self.channels * self.height * self.width, self.out_height * self.out_width)
-        if window_bytes is not None:
-            of_one = self.window_elements // self.images
-            if of_one > MAX_ELEMENTS:
-                raise ArgumentError(
-                    f"one image's window tensor has more than {MAX_ELEMENTS} elements: cut the images, or take the "
-                    f"implicit form ({self})"
-                )
-        limit = MAX_ELEMENTS if window_bytes is None else min(window_bytes // 4, MAX_ELEMENTS)
-        parts = -(-self.images // max(1, limit // of_one))
+    def images_per_part(self, window_bytes: int) -> int:
+        """How many images to take at a time so that their window tensor takes so many bytes, as far as one does."""
+        of_one = self.window_elements // self.images
+        if of_one > MAX_ELEMENTS:
+            raise ArgumentError(
+                f"one image's window tensor has more than {MAX_ELEMENTS} elements: cut the images, or take the "
+                f"implicit form ({self})"
+            )
+        parts = -(-self.images // max(1, min(window_bytes // 4, MAX_ELEMENTS) // of_one))
         return -(-self.images // parts)
 
 

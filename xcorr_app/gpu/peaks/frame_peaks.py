@@ -57,66 +57,57 @@ class OfReferences(NamedTuple):
 
 @dataclass(frozen=True)
 class FramePeaks:
-    """What is said of n frames, on the host: columns of one array (n, 48)."""
+    """What is said of n frames, on the host.
 
-    columns: NDArray[np.float64]
-    flat: NDArray[np.bool_] | None = None
-    """(n,) whether all pixels of a frame are equal; None where its sums do not tell."""
+    Attributes
+    ----------
+    flat : array, shape (n,)
+        Whether all pixels of a frame are equal; None where its sums do not tell.
+    around : array, shape (n, 5, 5)
+        As in :class:`xcorr_app.gpu.peaks.records.PeakRecords`.
+    peak : array of int, shape (n, 2)
+        Whole shifts.
+    shift : array, shape (n, 2)
+        Refined; NaN where no shift counts.
+    score, ratio : array, shape (n,)
+        At the shift; first peak over second.
+    is_open : array, shape (n,)
+        Whether a frame is better matched by other means.
+    clean : array, shape (n,)
+        Fraction of the variance that is not white noise.
+    hessian : array, shape (n, 2, 2)
+        Of the peak.
+    quartic : array, shape (n, 2)
+        Fourth over second derivative of the logarithm; NaN where there is none.
+    scatter : array, shape (n, 2, 2)
+        Covariance of the slope; NaN of too few tiles.
+    height : array, shape (n,)
+        Of the peak, in the units of the Hessian.
+    """
 
-    @property
-    def around(self) -> NDArray[np.float64]:
-        """(n, 5, 5) as in :class:`xcorr_app.gpu.peaks.records.PeakRecords`."""
-        return self.columns[:, 4:_RECORD].reshape(-1, 5, 5)
+    flat: NDArray[np.bool_] | None
+    around: NDArray[np.float64]
+    peak: NDArray[np.intp]
+    shift: NDArray[np.float64]
+    score: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    is_open: NDArray[np.bool_]
+    clean: NDArray[np.float64]
+    hessian: NDArray[np.float64]
+    quartic: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    height: NDArray[np.float64]
 
-    @property
-    def peak(self) -> NDArray[np.intp]:
-        """(n, 2) whole shifts."""
-        return self.columns[:, 29:31].astype(np.intp)
-
-    @property
-    def shift(self) -> NDArray[np.float64]:
-        """(n, 2) refined; NaN where no shift counts."""
-        return self.columns[:, 31:33]
-
-    @property
-    def score(self) -> NDArray[np.float64]:
-        """(n,) at the shift."""
-        return self.columns[:, 33]
-
-    @property
-    def ratio(self) -> NDArray[np.float64]:
-        """(n,) first peak over second."""
-        return self.columns[:, 34]
-
-    @property
-    def is_open(self) -> NDArray[np.bool_]:
-        """(n,) whether a frame is better matched by other means."""
-        return self.columns[:, 35] > 0
-
-    @property
-    def clean(self) -> NDArray[np.float64]:
-        """(n,) fraction of the variance that is not white noise."""
-        return self.columns[:, 36]
-
-    @property
-    def hessian(self) -> NDArray[np.float64]:
-        """(n, 2, 2) of the peak."""
-        return self.columns[:, [37, 38, 38, 39]].reshape(-1, 2, 2)
-
-    @property
-    def quartic(self) -> NDArray[np.float64]:
-        """(n, 2) fourth over second derivative of the logarithm; NaN where there is none."""
-        return self.columns[:, 40:42]
-
-    @property
-    def scatter(self) -> NDArray[np.float64]:
-        """(n, 2, 2) covariance of the slope; NaN of too few tiles."""
-        return self.columns[:, [42, 43, 43, 44]].reshape(-1, 2, 2)
-
-    @property
-    def height(self) -> NDArray[np.float64]:
-        """(n,) of the peak, in the units of the Hessian."""
-        return self.columns[:, 45]
+    @classmethod
+    def of(cls, columns: NDArray[np.float64], flat: NDArray[np.bool_] | None) -> FramePeaks:
+        """Take what the kernel wrote (n, 48) apart."""
+        around, peak = columns[:, 4:_RECORD].reshape(-1, 5, 5), columns[:, 29:31].astype(np.intp)
+        score, ratio, is_open, clean = columns[:, 33], columns[:, 34], columns[:, 35] > 0, columns[:, 36]
+        hessian, scatter = (columns[:, [at, at + 1, at + 1, at + 2]].reshape(-1, 2, 2) for at in (37, 42))
+        quartic, height = columns[:, 40:42], columns[:, 45]
+        return cls(
+            flat, around, peak, columns[:, 31:33], score, ratio, is_open, clean, hessian, quartic, scatter, height
+        )
 
 
 @functools.lru_cache(maxsize=256)
@@ -199,7 +190,7 @@ def frame_peaks(
 
     def finished() -> FramePeaks:
         columns = arriving()
-        return FramePeaks(columns, flat_by_sums(columns[:, -2], columns[:, -1], pixels, dtype))
+        return FramePeaks.of(columns, flat_by_sums(columns[:, -2], columns[:, -1], pixels, dtype))
 
     return written, finished
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,48 +23,19 @@ _CHANNELS_STAGED = 16
 _MAX_ROUNDS = 4
 
 
-@dataclass(frozen=True)
-class StoredMatrix:
-    """A matrix in device memory as the kernels read it: prepared once, used for many stacks.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (filters, channels).
-    values : cupy.ndarray
-        float32, (channels and rows of zeros, filters rounded up to a multiple of 4).
-    density : bool
-        Made for optical densities.
-    """
-
-    shape: tuple[int, int]
-    values: Any
-    density: bool = False
-
-    @property
-    def ndim(self) -> int:
-        """Two, as of any matrix."""
-        return 2
-
-
-def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> StoredMatrix:
-    """Bring a matrix into the kernels' order."""
+def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> Any:
+    """Bring a matrix into the kernels' order: (channels and rows of zeros, filters rounded up to 4), float32."""
     filters, channels = matrix.shape
     values = xp.zeros((channels + _ROWS_BEYOND, ceil_div(filters, 4) * 4), np.float32)
     values[:channels, :filters] = xp.asarray(matrix * LOG2_TO_DENSITY if density else matrix, dtype=np.float32).T
-    return StoredMatrix((filters, channels), values, density)
+    return values
 
 
 def pointwise_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
     """Pack the sizes as the kernels take them: a struct by value."""
     names = ("filters", "channels", "pitch", "inner", "pixels")
-    packed = np.zeros((), np.dtype([*((name, "i4") for name in names), ("scale", "f4")]))
-    pitch = ceil_div(problem.filters, 4) * 4
-    numbers = (problem.filters, problem.channels, pitch, problem.inner, problem.pixels)
-    for name, number in zip(names, numbers, strict=True):
-        packed[name] = number
-    packed["scale"] = 1 / white
-    return packed
+    numbers = (problem.filters, problem.channels, ceil_div(problem.filters, 4) * 4, problem.inner, problem.pixels)
+    return np.array((*numbers, 1 / white), np.dtype([*((name, "i4") for name in names), ("scale", "f4")]))
 
 
 def dynamic_launch(

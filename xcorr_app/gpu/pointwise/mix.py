@@ -77,12 +77,10 @@ def mixing_argument(matrix: npt.NDArray[Any], problem: PointwiseProblem, launch:
     if problem.density:
         padded *= LOG2_TO_DENSITY
     fields = [("at", sums, (padded.size,)), ("scale", "f4"), ("blocks_an_image", "i4"), ("inner", "i8")]
-    packed = np.zeros((), np.dtype(fields, align=True))
-    packed["at"] = padded.reshape(groups, filters, -1).transpose(0, 2, 1).ravel()
-    packed["scale"] = 1 / white
-    packed["blocks_an_image"] = ceil_div(problem.inner, launch.threads * int(launch.defines["PIXELS"]))
-    packed["inner"] = problem.pixels if problem.interleaved else problem.inner
-    return packed
+    at = padded.reshape(groups, filters, -1).transpose(0, 2, 1).ravel()
+    blocks = ceil_div(problem.inner, launch.threads * int(launch.defines["PIXELS"]))
+    inner = problem.pixels if problem.interleaved else problem.inner
+    return np.array((at, 1 / white, blocks, inner), np.dtype(fields, align=True))
 
 
 def _planar(problem: PointwiseProblem, alignment: int) -> dict[str, int]:

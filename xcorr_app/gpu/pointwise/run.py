@@ -12,12 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.pointwise.blocking import StoredMatrix, pointwise_argument, stored_matrix
+from xcorr_app.errors import ShapeError
+from xcorr_app.gpu.pointwise.blocking import pointwise_argument, stored_matrix
 from xcorr_app.gpu.pointwise.kernels import kernel_for, parts_of, pointwise_launch
-from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
+from xcorr_app.gpu.pointwise.mix import mixing_argument
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT, PointwiseProblem
-from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.launch import Launch
@@ -31,7 +30,7 @@ COUNTERS = 256
 
 def pointwise_on_device(
     stack: Any,
-    matrix: npt.ArrayLike | StoredMatrix,
+    matrix: npt.ArrayLike,
     axis: int = -3,
     *,
     target: npt.DTypeLike | None = None,
@@ -44,12 +43,9 @@ def pointwise_on_device(
 ) -> Any:
     """Multiply the channel vector of every pixel by a matrix."""
     cupy = sys.modules["cupy"]  # whose array this is
-    kept = isinstance(matrix, StoredMatrix) or is_device_array(matrix)
-    factors: Any = matrix if kept else np.asarray(matrix, np.float64)
+    factors = np.asarray(matrix, np.float64)
     if not -stack.ndim <= axis < stack.ndim or factors.ndim != 2 or factors.shape[1] != stack.shape[axis]:
         raise ShapeError(f"a matrix of shape {factors.shape} needs as many columns as {stack.shape} has along {axis}")
-    if isinstance(matrix, StoredMatrix) and matrix.density != (log_white is not None):
-        raise ArgumentError("the matrix was stored for the other case: give log_white where density was given")
     axis %= stack.ndim
     before, after = stack.shape[:axis], stack.shape[axis + 1 :]
     result_type = np.dtype(target or stack.dtype)
@@ -77,58 +73,42 @@ def pointwise_on_device(
         counters = results if clipped is None else clipped  # not touched where nothing is counted
         addresses = images.data.ptr | results.data.ptr | 16
         macros = tuple(sorted((tuning or {}).items()))
-        how: _How = (current_device(), problem, kernel, addresses & -addresses, macros, log_white or 1.0)
-        if isinstance(factors, np.ndarray) and factors.size <= LARGEST_KEPT:
-            launches = _kept_launches(how, factors.tobytes())
-        else:
-            launches = _launches(how, factors)
+        how: MixingHow = (current_device(), problem, kernel, addresses & -addresses, macros, log_white or 1.0)
+        kept = factors.size <= LARGEST_KEPT
+        launches = _kept_launches(how, factors.tobytes()) if kept else mixing_launches(how, factors)
         for part, values in launches:
             arrays = (images[part.first :], results[part.first :]) if part.first else (images, results)
             part.run(*arrays, counters, *values)
     return out
 
 
-_How: TypeAlias = tuple[int, PointwiseProblem, str, int, tuple[tuple[str, int], ...], float]
+MixingHow: TypeAlias = tuple[int, PointwiseProblem, str, int, tuple[tuple[str, int], ...], float]
 """Device, problem, kernel, alignment, macros, white."""
 _Launches: TypeAlias = "list[tuple[_Part, tuple[Any, ...]]]"
 """Every part with the arguments that follow its arrays: the matrix in its kernel's order, and sizes."""
 
 
 @functools.lru_cache(maxsize=64)
-def _kept_launches(how: _How, content: bytes) -> _Launches:
+def _kept_launches(how: MixingHow, content: bytes) -> _Launches:
     """Prepare a matrix once for many calls: to bring it to the device takes longer than the kernels of most stacks."""
     problem = how[1]
     matrix = np.frombuffer(content).reshape(problem.filters, problem.channels)
-    return constants(sys.modules["cupy"], lambda: _launches(how, matrix))
+    return constants(sys.modules["cupy"], lambda: mixing_launches(how, matrix))
 
 
-def _launches(how: _How, factors: Any) -> _Launches:
+def mixing_launches(how: MixingHow, matrix: npt.NDArray[np.float64]) -> _Launches:
+    """Prepare a matrix, on the host, for stacks of one size."""
     *_, white = how
-    cupy, problem, stored = sys.modules["cupy"], how[1], None
+    problem, stored = how[1], None
     found: _Launches = []
     for part in _bound_parts(*how[:5]):
-        piece = part.problem
         if part.launch.entry == "mix":
-            matrix, sizes = None, mixing_argument(_on_host(factors, problem), piece, part.launch, white)
+            found.append((part, (as_struct(mixing_argument(matrix, part.problem, part.launch, white)),)))
         else:
             if stored is None:
-                is_stored = isinstance(factors, StoredMatrix)
-                stored = factors if is_stored else stored_matrix(factors, cupy, density=problem.density)
-            matrix, sizes = stored.values, pointwise_argument(piece, white)
-        found.append((part, (as_struct(sizes),) if matrix is None else (matrix, as_struct(sizes))))
+                stored = stored_matrix(matrix, sys.modules["cupy"], density=problem.density)
+            found.append((part, (stored, as_struct(pointwise_argument(part.problem, white)))))
     return found
-
-
-def _on_host(factors: Any, problem: PointwiseProblem) -> Any:
-    """Return a matrix in host memory."""
-    values = to_host(_plain(factors, problem))
-    return values / LOG2_TO_DENSITY if problem.density and isinstance(factors, StoredMatrix) else values
-
-
-def _plain(factors: Any, problem: PointwiseProblem) -> Any:
-    """Return a matrix as (filters, channels), where it is; one that was stored for densities as it was stored."""
-    stored = isinstance(factors, StoredMatrix)
-    return factors.values[: problem.channels, : problem.filters].T if stored else factors
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 
 PIXEL_TYPES = {
     "uint8": "unsigned char",
@@ -29,6 +31,10 @@ TAPS = {"nearest": 1, "linear": 2, "cubic": 4, "lanczos": 8}
 """Taps of each method along an axis."""
 
 _LARGEST_SIDE = 2**27
+_ROWS = (64, 32, 16, 8)
+_WAVES = 3
+"""Times that the device's threads should at least be filled: a last wave that is part full costs little."""
+_MAX_BLOCKS = 2**31 - 1
 
 
 def sum_type(dtype: str) -> str:
@@ -58,6 +64,28 @@ def pixel_bytes(value: float, dtype: np.dtype[Any]) -> bytes:
     """Bytes of a value as a pixel; what float16 or float32 cannot hold becomes infinite, as where arrays are filled."""
     with np.errstate(over="ignore"):
         return np.asarray(value).astype(dtype).tobytes()
+
+
+def strips(count: int, across: int, height: int, at_once: int) -> tuple[int, int, int]:
+    """Choose the rows of a thread, of which `across` lie beside each other in a frame; threads and blocks of a frame.
+
+    Many rows, since the strips of neighbouring threads share some of what they read, where enough strips are left to
+    fill a device that has so many threads `at_once`.
+    """
+    enough = (rows for rows in _ROWS if count * across * ceil_div(height, rows) >= _WAVES * at_once)
+    rows = next(enough, _ROWS[-1])
+    of_a_frame = across * ceil_div(height, rows)
+    threads = min(128, ceil_div(of_a_frame, WARP) * WARP)
+    blocks = ceil_div(of_a_frame, threads)
+    if count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
+        raise ArgumentError(f"{count} frames of {height} rows are more than one launch can have")
+    return rows, threads, blocks
+
+
+def packed_sizes(outside: bytes, frame_shape: tuple[int, int], **sizes: int) -> npt.NDArray[Any]:
+    """Pack the bytes of the pixel outside and sizes, in this order, as the kernels take them: a struct by value."""
+    fields = [("outside", "u8"), *((name, "i4") for name in ("height", "width", *sizes))]
+    return np.array((int.from_bytes(outside, "little"), *frame_shape, *sizes.values()), np.dtype(fields, align=True))
 
 
 @dataclass(frozen=True)

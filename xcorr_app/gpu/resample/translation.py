@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TranslationProblem, largest_piece, sum_type
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.resample.problem import (
+    COPIED,
+    PIXEL_TYPES,
+    TranslationProblem,
+    largest_piece,
+    packed_sizes,
+    strips,
+    sum_type,
+)
+from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 _COLUMNS = {1: 8, 2: 8, 4: 4, 8: 2}
 """Neighbouring pixels of a thread by their bytes: 16 bytes, so that a warp reads and writes whole lines."""
-_ROWS = (64, 32, 16, 8)
-_WAVES = 3
-"""Times that the device's threads should at least be filled: a last wave that is part full costs little."""
 _THREADS_AT_ONCE = 1024
 """Of a multiprocessor: half of what it can hold, for the registers that a thread takes."""
-_MAX_BLOCKS = 2**31 - 1
 
 
 def translation_launch(
@@ -40,12 +42,8 @@ def translation_launch(
     height, width = problem.frame_shape
     columns = min(_COLUMNS[size], 4 if taps == 8 else 8)
     groups = ceil_div(width, columns)
-    rows = _rows(problem, groups, device or DeviceLimits())
-    of_a_frame = groups * ceil_div(height, rows)
-    threads = min(128, ceil_div(of_a_frame, WARP) * WARP)
-    blocks = ceil_div(of_a_frame, threads)
-    if problem.count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
-        raise ArgumentError(f"{problem} is more than one launch can have")
+    at_once = _THREADS_AT_ONCE * (device or DeviceLimits()).multiprocessors
+    rows, threads, blocks = strips(problem.count, groups, height, at_once)
     counts = problem.counts and problem.overshoots
     defines: dict[str, str | int] = {
         "PIXEL_TYPE": COPIED[size] if taps == 1 else PIXEL_TYPES[problem.dtype],
@@ -63,21 +61,6 @@ def translation_launch(
 
 def translation_argument(problem: TranslationProblem, launch: Launch, outside: bytes = b"") -> npt.NDArray[Any]:
     """Pack the sizes and the bytes of the pixel outside as the kernel takes them: a struct by value."""
-    names = ("height", "width", "groups", "rows", "blocks", "fills_outside")
-    packed = np.zeros((), np.dtype([("outside", "u8"), *((name, "i4") for name in names)]))
-    packed["outside"] = int.from_bytes(outside, "little")
     groups, blocks, rows = launch.extra
-    packed["height"], packed["width"] = problem.frame_shape
-    packed["groups"], packed["blocks"], packed["rows"] = groups, blocks, rows
-    packed["fills_outside"] = problem.fills_outside
-    return packed
-
-
-def _rows(problem: TranslationProblem, groups: int, device: DeviceLimits) -> int:
-    """Rows of a strip: many, since strips share TAPS - 1 rows, where enough strips are left to fill the device."""
-    wanted = _WAVES * _THREADS_AT_ONCE * device.multiprocessors
-    height = problem.frame_shape[0]
-    for rows in _ROWS:
-        if problem.count * groups * ceil_div(height, rows) >= wanted:
-            return rows
-    return _ROWS[-1]
+    sizes = {"groups": groups, "rows": rows, "blocks": blocks, "fills_outside": problem.fills_outside}
+    return packed_sizes(outside, problem.frame_shape, **sizes)

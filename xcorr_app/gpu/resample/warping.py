@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, pixel_bytes, sum_type
+from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, packed_sizes, pixel_bytes, strips, sum_type
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct, bound, null_pointer
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
@@ -22,10 +22,7 @@ NODES = 4
 """Coefficients along an axis that a place depends on."""
 
 _TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
-_ROWS = (64, 32, 16, 8)
-_WAVES = 3
 _THREADS_AT_ONCE = 2048
-_MAX_BLOCKS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -92,12 +89,8 @@ def warp_launch(problem: WarpProblem, device: DeviceLimits | None = None) -> Lau
     2
     """
     height, width = problem.frame_shape
-    rows = _rows(problem, device or DeviceLimits())
-    of_a_frame = width * ceil_div(height, rows)
-    threads = min(128, ceil_div(of_a_frame, WARP) * WARP)
-    blocks = ceil_div(of_a_frame, threads)
-    if problem.count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
-        raise ArgumentError(f"{problem} is more than one launch can have")
+    at_once = _THREADS_AT_ONCE * (device or DeviceLimits()).multiprocessors
+    rows, threads, blocks = strips(problem.count, width, height, at_once)
     size, copies = np.dtype(problem.dtype).itemsize, problem.taps == 1
     defines: dict[str, str | int] = {
         "PIXEL_TYPE": COPIED[size] if copies else PIXEL_TYPES[problem.dtype],
@@ -111,14 +104,10 @@ def warp_launch(problem: WarpProblem, device: DeviceLimits | None = None) -> Lau
 
 def warp_argument(problem: WarpProblem, launch: Launch, outside: bytes = b"") -> npt.NDArray[Any]:
     """Pack the sizes and the bytes of the pixel outside as the kernel takes them: a struct by value."""
-    names = ("height", "width", "rows", "blocks", "grid_rows", "grid_columns", "fills_outside")
-    packed = np.zeros((), np.dtype([("outside", "u8"), *((name, "i4") for name in names)], align=True))
-    packed["outside"] = int.from_bytes(outside, "little")
-    packed["blocks"], packed["rows"] = launch.extra
-    packed["height"], packed["width"] = problem.frame_shape
-    packed["grid_rows"], packed["grid_columns"] = problem.grid_shape or (0, 0)
-    packed["fills_outside"] = problem.fills_outside
-    return packed
+    blocks, rows = launch.extra
+    grid_rows, grid_columns = problem.grid_shape or (0, 0)
+    sizes = {"rows": rows, "blocks": blocks, "grid_rows": grid_rows, "grid_columns": grid_columns}
+    return packed_sizes(outside, problem.frame_shape, **sizes, fills_outside=problem.fills_outside)
 
 
 def warp_on_device(
@@ -163,11 +152,3 @@ def warp_on_device(
 def _prepared(device: int, problem: WarpProblem, outside: bytes) -> tuple[BoundLaunch, Any]:
     launch = warp_launch(problem, device_limits(device))
     return bound(launch, ()), as_struct(warp_argument(problem, launch, outside))
-
-
-def _rows(problem: WarpProblem, device: DeviceLimits) -> int:
-    """Rows of a strip: many, since a thread keeps what a column needs, where enough strips are left."""
-    height, width = problem.frame_shape
-    wanted = _WAVES * _THREADS_AT_ONCE * device.multiprocessors
-    fitting = (rows for rows in _ROWS if problem.count * width * ceil_div(height, rows) >= wanted)
-    return next(fitting, _ROWS[-1])

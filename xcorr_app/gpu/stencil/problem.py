@@ -118,12 +118,9 @@ def taps_argument(
     """Pack taps as the kernels take them: a struct by value."""
     sums = np.dtype(np.float64 if double_sums or image_type == "float64" else np.float32)
     flat = np.asarray(taps, sums).ravel()
-    packed = np.zeros((), np.dtype([("at", sums, (flat.size,)), ("outside", sums), ("total", sums, (2,))]))
-    packed["at"], packed["outside"] = flat, outside
     total = np.asarray(taps, np.float64).sum()
-    packed["total"][0] = total
-    packed["total"][1] = total - np.float64(packed["total"][0])
-    return packed
+    totals = (total, total - np.float64(sums.type(total)))
+    return np.array((flat, outside, totals), [("at", sums, (flat.size,)), ("outside", sums), ("total", sums, (2,))])
 
 
 def stays_in_range(

@@ -107,10 +107,8 @@ def terms_argument(terms: Sequence[tuple[Vector, Vector]], outside: float, image
     sums = np.dtype(np.float64 if image_type == "float64" else np.float32)
     columns, rows = (np.array(vectors) for vectors in zip(*terms, strict=True))
     fields = [("weight", np.float64), ("column", sums, columns.shape), ("row", sums, rows.shape), ("outside", sums)]
-    packed = np.zeros((), np.dtype(fields, align=True))
-    packed["weight"] = (columns.sum(axis=1) * rows.sum(axis=1)).sum()
-    packed["column"], packed["row"], packed["outside"] = columns, rows, outside
-    return packed
+    weight = (columns.sum(axis=1) * rows.sum(axis=1)).sum()
+    return np.array((weight, columns, rows, outside), np.dtype(fields, align=True))
 
 
 def never_clips(

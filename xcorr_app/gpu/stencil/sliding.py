@@ -139,12 +139,8 @@ def series_argument(series: CosineSeries, outside: float, sum_type: str = "doubl
     edge = series.amplitudes * np.cos(series.angles * series.radius)
     beyond = series.amplitudes * np.cos(series.angles * (series.radius + 1))
     fields: list[Any] = [(name, sums, (series.terms,)) for name in ("turn", "edge", "inner")]
-    packed = np.zeros((), np.dtype([*fields, ("outside", sums)]))
-    packed["turn"] = -4 * np.sin(series.angles / 2) ** 2 if is_float else 2 * np.cos(series.angles)
-    packed["edge"] = edge
-    packed["inner"] = edge - beyond if is_float else -beyond
-    packed["outside"] = outside
-    return packed
+    turn = -4 * np.sin(series.angles / 2) ** 2 if is_float else 2 * np.cos(series.angles)
+    return np.array((turn, edge, edge - beyond if is_float else -beyond, outside), [*fields, ("outside", sums)])
 
 
 def packed_table(table: StartTable, sum_type: str = "double") -> npt.NDArray[np.floating[Any]]:
