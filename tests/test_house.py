@@ -42,11 +42,7 @@ LARGEST = {
     "xcorr_app/io": 4302,
     "xcorr_app/napari": 181,
     "xcorr_app/pipeline": 1103,
-<<<<<<< HEAD
-    "xcorr_app/registration": 10135,
-=======
-    "xcorr_app/registration": 10135,
->>>>>>> main
+    "xcorr_app/registration": 10137,
     "xcorr_app/report": 1031,
     "benchmarks": 3743,
     "tests": 18900,

@@ -18,11 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS, line_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-<<<<<<< HEAD
-from xcorr_app.registration.measuring.measured import FEW, ShiftColumns, Trial, near_each_other, spread, taken
-=======
-from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
->>>>>>> main
+from xcorr_app.registration.measuring.measured import FEW, ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames
 from xcorr_app.registration.standard_error.significance import DEVIATION
@@ -30,12 +26,8 @@ from xcorr_app.registration.standard_error.significance import DEVIATION
 OF_LEVELS = 4
 """Frames whose lines are compared, spread over the series."""
 MIN_ROWS, MAX_ROWS = 64, 256
-<<<<<<< HEAD
 """Rows and columns below which lines are too few, and too short, to tell; and rows in the middle of a frame that tell
 as a rule."""
-=======
-"""Rows and columns below which lines are too few and too short to tell, and rows in the middle that tell as a rule."""
->>>>>>> main
 
 
 @dataclass(frozen=True)
@@ -84,11 +76,8 @@ Kind = Literal["changing", "still", "open"]
 
 _MIN_FRAMES = 2
 """Frames whose lines can be compared."""
-<<<<<<< HEAD
 _TRIED = 2 * OF_LEVELS
 """Levelled frames that are measured before all are: enough to do without some that are not found."""
-=======
->>>>>>> main
 _DEVIATIONS = 2.2
 """Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
 _MAX_CORRELATION = 0.5
