@@ -111,21 +111,6 @@ def device_plan(images: Array, how: _How) -> DevicePlan:
     return _plan(current_device(), images.shape, images.dtype, how)
 
 
-def planned(
-    images: Array,
-    taps: npt.ArrayLike | Filter,
-    mode: Mode = "reflect",
-    *,
-    cval: float = 0.0,
-    dtype: ResultType = "same",
-    kernel: FilterKernel | ExchangeOptions = "auto",
-) -> Decision:
-    """Say what computes a convolution of images in device memory, and why."""
-    with on_device_of(images):
-        how = _How(_key_of(taps), mode, cval, 0, dtype, flip=True, kernel=kernel)
-        return device_plan(images, how).decision
-
-
 @functools.lru_cache(maxsize=256)
 def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
     taps = how.taps if isinstance(how.taps, Filter) else _values(how.taps)

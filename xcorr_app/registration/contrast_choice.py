@@ -7,8 +7,6 @@ things, or what is drawn into frames, and the other what lies behind them: the s
 frames as they are prefer (``parts/tile_votes.py``), each of which counts as much as any other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,6 @@
 """Shifts of a stack of which only some pixels count."""
 
-from __future__ import annotations
-
+import math
 from typing import Any
 
 import numpy as np
@@ -79,23 +78,31 @@ def estimate_masked(
     alike = correlated_pixels(image[0], counts)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
 
-    def job(start: int, stop: int) -> tuple[int, ShiftColumns, NDArray[np.int64]]:
-        chunk = frames.read(start, stop)
-        own = masks.of_frames(chunk.frames, start)[:, rows, columns]
-        values = standardised(chunk.frames[:, rows, columns], own)
-        found, peak, beside = _rated(*against.planes(values, own), window, alike)
-        found.shifts, found.sigma = refining.of(values, own, found, peak, beside)
+    # A frame that shows anything lies where it lies, as surely as the edges of any frame tell.
+    itself = number if against.power > 0 else None
+    sure = AT_EDGES / max(share * math.prod(settings.measured_shape(frames.shape)), 1.0) ** 0.5
+
+    def job(start: int, stop: int) -> tuple[int, ShiftColumns]:
+        chunk, found = frames.read(start, stop), ShiftColumns.empty(stop - start)
+        found.shifts[:], found.sigma[:] = 0, sure
+        found.score[:], found.peak_ratio[:], found.false_alarm[:] = 1, np.inf, 0
+        if (others := np.flatnonzero(np.arange(start, stop) != itself)).size:
+            own = masks.of_frames(chunk.frames, start)[others, rows, columns]
+            values = standardised(chunk.frames[others, rows, columns], own)
+            rated, peak, beside = _rated(*against.planes(values, own), window, alike)
+            rated.shifts, rated.sigma = refining.of(values, own, rated, peak, beside)
+            found.put(others, rated)
         found.unreadable[:] = np.isin(np.arange(start, stop), list(chunk.unreadable))
         found.usable, found.reasons = ~found.unreadable, chunk.unreadable
-        return start, found, to_host((~xp.isfinite(chunk.frames[:, *part])).sum(axis=(1, 2)))
+        found.non_finite[:] = to_host((~xp.isfinite(chunk.frames[:, *part])).sum(axis=(1, 2)))
+        return start, found
 
-    measured, non_finite = ShiftColumns.empty(frames.count), np.zeros(frames.count, np.int64)
-    for start, found, missing in walk.over("measure", job):
-        range_ = slice(start, start + missing.size)
-        measured.put(range_, found)
+    measured = ShiftColumns.empty(frames.count)
+    for start, found in walk.over("measure", job):
+        measured.put(slice(start, start + found.usable.size), found)
         measured.reasons |= found.reasons
-        # Pixels that are no numbers are masked like others: no reason to look at a frame.
-        non_finite[range_] = missing
+    # Pixels that are no numbers are masked like others: no reason to look at a frame.
+    non_finite, measured.non_finite = measured.non_finite, np.zeros_like(measured.non_finite)
     wrong = measured.wrong(settings)
     return ShiftResult(
         shifts=measured.shifts,

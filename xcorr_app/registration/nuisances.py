@@ -28,13 +28,7 @@ from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack_measurement import Findings, StackMeasurement
 from xcorr_app.registration.weights import borders
 from xcorr_app.registration.weights.alternating import EvenedFrames, even_mosaic, evened_rows
-from xcorr_app.registration.weights.line_offsets import (
-    LevelledFrames,
-    is_better,
-    levelled,
-    may_stand_still,
-    stand_still,
-)
+from xcorr_app.registration.weights.line_offsets import LevelledFrames, is_better, levelled, stand_still
 from xcorr_app.registration.weights.weighing import MeasuredStack
 
 _OF_ITSELF = 1e-6
@@ -196,8 +190,6 @@ def still_lines(series: Series) -> Series:
     if not series.is_shifted_alone or lines is None or lines.kind == "changing" or series.pattern != PatternFit():
         return series
     lines = replace(lines, source=series.frames)
-    if not may_stand_still(lines, series.measured, settings, series.trial):
-        return series
 
     def bent(after: ShiftColumns) -> bool:
         return stand_still(lines, after, settings) and is_better(series.measured, after, settings, "still")

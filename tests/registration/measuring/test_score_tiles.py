@@ -1,7 +1,5 @@
 """Standard errors of shifts that phases tell, where photons scatter most on what tells them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

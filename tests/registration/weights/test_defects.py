@@ -23,8 +23,7 @@ def camera():
 @pytest.mark.parametrize("value", [65535, 2000])
 def test_hot_and_dead_pixels_do_not_pin_the_shifts(xp, value):
     stack = camera()
-    stack[:, 30, 41] = value
-    stack[:, 70, 12] = 0
+    stack[:, 30, 41], stack[:, 70, 12] = value, 0
     before = stack.copy()
     given = xp.asarray(stack)
     result = estimate_shifts(given, "first", 10)

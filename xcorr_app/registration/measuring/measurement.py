@@ -1,7 +1,5 @@
 """Measuring all frames of a stack against one kind of reference: once, and again where parts of them move otherwise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All frames of a stack against one kind of reference: one pass, and passes over some of the frames again."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -143,7 +141,7 @@ class OnePass:
             return None
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
-        if image is not None and self.xp is np:
+        if image is not None and self.xp is np and tuple(numbers) not in self._autocorrelation:
             others = [each for each in self.prepared.usable(tuple(numbers)) if not np.array_equal(each, image)]
             images = [standardize(each, np.float32).values for each in [image, *others]]
             # Half of the rows tell whether all are quiet, but for three deviations of chance.

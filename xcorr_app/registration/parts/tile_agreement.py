@@ -46,8 +46,7 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
         for tiles, pixels in zip((rows, columns), shape, strict=True)
     )
     place = np.stack([np.ones((rows, columns)), *np.meshgrid(y, x, indexing="ij")], axis=-1).reshape(-1, 3)
-    design = (place[:, None, :, None] * np.eye(2)[:, None]).reshape(-1, 2, 6)
-    take = covered.reshape(count, -1)
+    tiles = covered.sum(axis=(1, 2))
     normal, right = (
         (each * covered.reshape(*covered.shape, *(1,) * (each.ndim - 3))).reshape(
             count, rows * columns, *each.shape[3:]
@@ -58,27 +57,22 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
     shown = np.trace(normal, axis1=2, axis2=3)
     weight = 1 / np.maximum(shown + shown.mean(axis=1, keepdims=True), 1e-300)
     normal, right = normal * weight[..., None, None], right * weight[..., None]
-    return np.array([_edge_offset(*each, design) for each in zip(normal, right, take.sum(axis=1), strict=True)])
-
-
-def _edge_offset(normal: Floats, right: Floats, tiles: int, design: Floats) -> float:
-    """Of one frame, by the equations of its tiles (k, 2, 2) and (k, 2)."""
-    if tiles < MIN_TILES:
-        return 0.0
-    turned = np.swapaxes(design, 1, 2)
-    left = turned @ normal
-    matrix = (left @ design).sum(axis=0)
-    matrix += RIDGE * np.trace(matrix) * np.eye(6)
-    if not np.isfinite(matrix).all() or not np.trace(matrix) > 0:
-        return 0.0
-    numbers = np.linalg.solve(matrix, (turned @ right[..., None]).sum(axis=0)[:, 0])
-    scores = (turned @ (right - normal @ design @ numbers)[..., None])[..., 0]
+    # Of the numbers the shift comes first, then what is along rows, then along columns.
+    squares = (place[:, :, None] * place[:, None]).reshape(-1, 9).T @ normal.reshape(count, -1, 4)
+    matrix = squares.reshape(count, 3, 3, 2, 2).swapaxes(2, 3).reshape(count, 6, 6)
+    size_of = np.trace(matrix, axis1=1, axis2=2)[:, None, None]
+    known = (tiles >= MIN_TILES) & np.isfinite(matrix).all(axis=(1, 2)) & (size_of > 0)[:, 0, 0]
+    matrix = np.where(known[:, None, None], matrix + RIDGE * size_of * np.eye(6), np.eye(6))
     inverse = np.linalg.inv(matrix)
-    covariance = inverse @ (scores.T @ scores) @ inverse * (tiles / (tiles - 6))
-    linear = numbers[2:]
-    if linear @ np.linalg.solve(covariance[2:, 2:] + 1e-300 * np.eye(4), linear) < MIN_CHI_SQUARED:
-        return 0.0
-    return float(np.hypot(*linear.reshape(2, 2).T).max())
+    numbers = np.linalg.solve(matrix, np.nan_to_num(place.T @ right).reshape(count, 6, 1)).reshape(count, 3, 2)
+    rest = right - (normal @ (place @ numbers)[..., None])[..., 0]
+    scores = (place[:, :, None] * rest[:, :, None]).reshape(count, -1, 6)
+    scatter = (inverse @ (scores.swapaxes(1, 2) @ scores) @ inverse)[:, 2:, 2:]
+    covariance = scatter * (tiles / np.maximum(tiles - 6, 1))[:, None, None] + 1e-300 * np.eye(4)
+    linear = np.where(known[:, None, None], numbers[:, 1:], 0.0)
+    covariance = np.where(known[:, None, None], covariance, np.eye(4))
+    squared = (linear.reshape(count, 1, 4) @ np.linalg.solve(covariance, linear.reshape(count, 4, 1))).ravel()
+    return np.asarray(np.where(squared < MIN_CHI_SQUARED, 0.0, np.hypot(linear[..., 0], linear[..., 1]).max(axis=1)))
 
 
 AGREES, DIFFERS = 1.0, 0.0

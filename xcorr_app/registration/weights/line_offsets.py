@@ -3,12 +3,13 @@
 Offsets that stand still pin the shifts, and others bend them. They are seen where lines differ from the two beside
 them by more than the scatter along them explains: of a scene, which varies along its lines as it does across, nothing
 of the kind is seen. Each line loses its mean, and each frame its slope along the lines, which drift leaves too: of what
-a scene shows, the frequencies across lines alone.
+a scene shows, the frequencies across lines alone. Lines in the shadow of something lose contrast as well: as far as
+lines vary less the darker they are, all are brought to the same contrast.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,15 +18,15 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS, line_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames, HeldFrames, PickedFrames
-from xcorr_app.registration.stack.prefilter import Contrast
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames
+from xcorr_app.registration.standard_error.significance import DEVIATION
 
 OF_SWEPT, OF_LEVELS = 5, 4
 """Frames that are looked at, spread over the series, where a glance leaves open whether they are as they should be."""
 MIN_ROWS, MAX_ROWS = 64, 256
-"""Rows and columns below which no kernel is asked, and rows in the middle of a frame that tell as a rule."""
+"""Rows and columns below which lines are too few and too short to tell, and rows in the middle that tell as a rule."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,8 @@ Kind = Literal["changing", "still", "open"]
 
 _MIN_FRAMES = 2
 """Frames whose lines can be compared."""
-_TRIED = 2 * OF_LEVELS
-"""Levelled frames that are measured before all are: enough to do without some that are not found."""
-_MIN_SIDE = 64
-"""Rows and columns below which lines are too few, and too short, to tell."""
 _DEVIATIONS = 2.2
 """Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
-_OF_NORMAL = 0.6745
-"""Median of the magnitude of normal values."""
 _MAX_CORRELATION = 0.5
 """Correlation of the offsets of two frames, in place or displaced, from which they are not another in each."""
 _MOVED, _ROUGH = 1.0, -0.3
@@ -108,11 +103,29 @@ class LevelledFrames(FloatFramesOver):
         # Divided before they are summed: the sum of large values must not overflow.
         mean = (xp.where(known, frames, 0) / number.astype(self.dtype)).sum(axis=self.axis, keepdims=True)
         level = frames - mean
+        level /= self._gains(mean, level, known)
         place = np.arange(self.shape[self.axis - 1]) - (self.shape[self.axis - 1] - 1) / 2
         along = xp.asarray((place / np.sqrt((place**2).mean())).astype(self.dtype))
         along = along[None, None] if self.axis == 2 else along[None, :, None]
         level -= (xp.where(known, level, 0) * along).mean(axis=(1, 2), keepdims=True) * along
         return level
+
+    def _gains(self, mean: Array, level: Array, known: Array) -> Array:
+        """Gains (n, h, 1) or (n, 1, w) of lines: contrast that light lends them stands still, and holds shifts.
+
+        By least squares, from how much more lines vary the higher their mean is: not at all where offsets were added.
+        """
+        xp, of_frame, tiny = array_namespace(level), (1, 2), np.finfo(self.dtype).tiny
+        share = known.mean(axis=self.axis, keepdims=True).astype(self.dtype)
+        share /= xp.maximum(share.sum(axis=of_frame, keepdims=True), tiny)
+        varies = abs(xp.where(known, level, 0)).mean(axis=self.axis, keepdims=True)
+        varies /= xp.maximum((share * varies).sum(axis=of_frame, keepdims=True), tiny)
+        offset = mean - (share * mean).sum(axis=of_frame, keepdims=True)
+        # Of any unit: squares neither overflow nor vanish.
+        offset /= xp.maximum(abs(offset).max(axis=of_frame, keepdims=True), tiny)
+        product, square = ((share * offset * each).sum(axis=of_frame, keepdims=True) for each in (varies, offset))
+        more = product / xp.maximum(square, tiny) * offset
+        return more + xp.sqrt(1 + more**2)  # next to 1 + more, but positive
 
     @property
     def note(self) -> str:
@@ -121,14 +134,14 @@ class LevelledFrames(FloatFramesOver):
         how = "change from frame to frame" if self.kind == "changing" else "stand still while the scene moves"
         return (
             f"{lines} have offsets of their own, which {how} (line noise, drift of a scanner, stripes): each was "
-            "brought to the same mean for measuring."
+            "brought to the same mean, and contrast if that follows it, for measuring."
         )
 
 
 def levelled(frames: Frames, measured: ShiftColumns, settings: Settings) -> LevelledFrames | None:
     """Frames whose lines are levelled, first those that change; None where lines have no offsets."""
     usable = near_each_other(measured, frames.shape)
-    if usable.size < _MIN_FRAMES or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
+    if usable.size < _MIN_FRAMES or min(settings.measured_shape(frames.shape)) < MIN_ROWS:
         return None
     some = spread(usable, OF_LEVELS)
     # Sums of values at the limits of their type are infinite: then nothing is known.
@@ -148,15 +161,6 @@ def levelled(frames: Frames, measured: ShiftColumns, settings: Settings) -> Leve
             if (kind := _kind(*_differ(images, axis), np.abs(shifts - shifts[0])[:, 2 - axis].max()))
         ]
     return min(found, key=lambda each: get_args(Kind).index(each.kind), default=None)
-
-
-def may_stand_still(lines: LevelledFrames, measured: ShiftColumns, settings: Settings, trial: Trial) -> bool:
-    """Whether a few levelled frames say so too: a scene that is still itself need not be measured again."""
-    if lines.kind == "still":
-        return True
-    numbers = spread(near_each_other(measured, lines.shape), _TRIED)
-    few = replace(lines, source=HeldFrames.of(PickedFrames(lines.source, tuple(numbers.tolist()))))
-    return stand_still(few, trial(few, 0, replace(settings, contrast=Contrast())), settings)
 
 
 def stand_still(lines: LevelledFrames, level: ShiftColumns, settings: Settings) -> bool:
@@ -192,9 +196,8 @@ def _of_groups(means: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArra
     beside = groups[:, 1:-1] - (groups[:, :-2] + groups[:, 2:]) / 2
     offsets = beside.mean(axis=2)
     error = np.median(beside.var(axis=2, ddof=1), axis=1) / GROUPS
-    rule = np.median(np.abs(offsets), axis=1) / _OF_NORMAL
-    differ: NDArray[np.bool_] = rule > _DEVIATIONS * np.sqrt(error)
-    return offsets, differ & (rule > 0)
+    rule = DEVIATION * np.median(np.abs(offsets), axis=1)
+    return offsets, (rule > _DEVIATIONS * np.sqrt(error)) & (rule > 0)
 
 
 def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float) -> Kind | None:
