@@ -45,7 +45,7 @@ LARGEST = {
     "xcorr_app/registration": 10289,
     "xcorr_app/report": 998,
     "benchmarks": 3743,
-    "tests": 18886,
+    "tests": 18890,
 }
 """Statements that a folder holds at most."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
