@@ -42,7 +42,7 @@ LARGEST = {
     "xcorr_app/io": 4266,
     "xcorr_app/napari": 178,
     "xcorr_app/pipeline": 1090,
-    "xcorr_app/registration": 10289,
+    "xcorr_app/registration": 10133,
     "xcorr_app/report": 998,
     "benchmarks": 3728,
     "tests": 18889,

@@ -115,9 +115,8 @@ def by_local_contrast(
         plain, origin, pixels = measure(sample, against, trial, tiles=False), 0.0, 1
     shifts = (plain.shifts - origin) / pixels
     sigma = np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
-    with np.errstate(invalid="ignore"):
-        off = np.abs(found.shifts - shifts)
-        apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
+    off = np.abs(found.shifts - shifts)
+    apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
     rows = found.trusted(trial) & plain.usable & np.isfinite(off).all(axis=1)
     if not 2 * rows.sum() > len(others):
         return False

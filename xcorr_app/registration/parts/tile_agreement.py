@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.tile_verdict import Limits
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.standard_error.significance import medians_of
 
 MIN_CHI_SQUARED = 40.0
 """Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
@@ -166,9 +167,8 @@ def _verdict(
     use = says & ~differs
     y, x = (each - _medians(each, use) for each in (dy, dx))
     distance = np.hypot(y, x)
-    with np.errstate(invalid="ignore"):
-        least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
-        differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
+    least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
+    differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
     out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan
     return out
@@ -176,11 +176,7 @@ def _verdict(
 
 def _medians(values: NDArray[np.float64], use: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Median (n, 1, 1) of those of each frame's values (n, rows, columns) that are used; NaN where none is."""
-    ordered = np.sort(np.where(use, values, np.nan).reshape(len(values), -1), axis=1)  # NaN last
-    count = use.sum(axis=(1, 2))
-    frame = np.arange(len(values))
-    middle: NDArray[np.float64] = (ordered[frame, np.maximum(count - 1, 0) // 2] + ordered[frame, count // 2]) / 2
-    return np.where(count > 0, middle, np.nan)[:, None, None]
+    return np.asarray(medians_of(np.where(use, values, np.nan).reshape(len(values), -1))[:, None, None])
 
 
 def _around(tiles: Array) -> Array:
