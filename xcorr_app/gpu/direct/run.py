@@ -12,10 +12,7 @@ from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
-
-_NAMES = {np.dtype(name): name for name in INPUT_TYPES}
-"""NumPy takes microseconds to name a type, as long as a launch."""
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
 
 def correlate_on_device(
@@ -52,9 +49,9 @@ def _checked_types(lefts: Any, rights: Any, problem: Problem) -> tuple[str, str]
     expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
     if (lefts.shape, rights.shape) != expected:
         raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
-    names = _NAMES.get(lefts.dtype), _NAMES.get(rights.dtype)
-    if names[0] is None or names[1] is None:
+    names = name_of(lefts.dtype), name_of(rights.dtype)
+    if not set(names) <= set(INPUT_TYPES):
         raise DataTypeError(
             f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
         )
-    return names[0], names[1]
+    return names
