@@ -119,7 +119,7 @@ def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, 
 @click.option("--stacks", type=click.IntRange(1), default=4, show_default=True, help="Stacks of a case.")
 @click.option("--frames", type=click.IntRange(10), default=250, show_default=True, help="Frames of a stack.")
 @click.option("--side", type=click.IntRange(32), default=512, show_default=True, help="Rows and columns of a frame.")
-@click.option("--only", multiple=True, metavar="TEXT", help="Cases of this name, or whose name contains it.")
+@click.option("--only", multiple=True, metavar="TEXT", help="Cases whose name contains it.")
 @click.option("--device", default="auto", show_default=True, help="Where to compute, as `xcorr align` takes it.")
 @_JSON
 @_DEBUG
