@@ -76,9 +76,9 @@ class _Lazy(click.Group):
         except KeyboardInterrupt as interrupt:
             ctx.exit(ended_by(interrupt))
         except click.exceptions.Exit as done:
-            from xcorr_app.cli.process import output_was_lost
+            from xcorr_app.cli.process import LOST
 
-            if done.exit_code == 0 and output_was_lost(ctx):
+            if done.exit_code == 0 and ctx.meta.get(LOST):
                 ctx.exit(1)
             raise
 

@@ -5,8 +5,6 @@ out, a shift of the other is found, each as sure as can be. What lies behind rea
 elsewhere as well; what is in front does not. Where that does not tell, no shift of the frame stands.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
