@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.board import scenes
 from benchmarks.conditions import make_series
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -33,6 +34,16 @@ def test_a_large_object_that_crosses_a_faint_scene_is_not_followed(seed):
     assert not (off & result.trusted).any()
     assert result.trusted.mean() > 0.7
     assert not any(note.startswith("A fixed pattern") for note in result.notes)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("seed", [8, 13, 18])
+def test_a_disc_near_the_motion_of_the_scene_is_not_followed(seed):
+    """Two pixels apart all tiles agree with one motion as well as with the other; or the disc alone made a pattern."""
+    series = scenes.covered(np.random.default_rng([seed, 3040246324]), 0.33, 1.0, 5.0)
+    result = estimate_shifts(series.frames)
+    assert np.abs(result.shifts - series.shifts)[result.trusted].max() < 0.06
+    assert result.trusted.mean() > 0.8
 
 
 def test_a_pattern_that_stands_still_is_not_taken_for_something_that_crosses():

@@ -69,14 +69,17 @@ def scene_of_two(
         large = (masks.shares(columns.tiles) >= _MIN_SHARE_OF_SECOND) & np.isfinite(without.shifts).all(axis=1)
     if not large.any():
         return None
-    nobody = np.zeros_like(large)
-    rest = once.compare(reference, nobody, large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None]))
+    rest = once.compare(
+        reference, np.zeros_like(large), large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None])
+    )
     # Tiles that agree with one shift, and not with the other.
     with_one, with_other = without.tiles == AGREES, rest.tiles == AGREES
     one, other = with_one & ~with_other, with_other & ~with_one
     with np.errstate(invalid="ignore"):
         two = large & rest.trusted(once.settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
-        two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _MIN_TILES
+        # At a shift by which everything is off alike, nothing differs: then it is no motion of a part.
+        for here, there in ((with_one, rest), (with_other, without)):
+            two &= (here & (there.tiles == DIFFERS)).sum(axis=(1, 2)) >= _MIN_TILES
     if 2 * two.sum() < large.sum():
         return None
     kept, behind = two & _is_behind(one, other, without), two & _is_behind(other, one, rest)
