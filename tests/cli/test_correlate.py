@@ -14,7 +14,7 @@ from tests.io.samples import write_plain
 from xcorr_app import KernelOptions, ShiftWindow, __version__, find_shifts
 from xcorr_app.batch.correlate import plan as correlation_plan
 from xcorr_app.batch.correlate.run import PlaneRecord
-from xcorr_app.correlation.definition import correlate_by_definition
+from xcorr_app.correlation.engines.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
 
 WINDOW = ShiftWindow(-3, 3, -5, 5)

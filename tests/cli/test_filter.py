@@ -33,7 +33,7 @@ def stack(tmp_path_factory):
         ("taps.npy", np.zeros((0, 3)), "shape (0, 3); taps are a rectangle"),
         ("taps.npy", np.float64(3), "shape (); taps are a rectangle"),
         ("taps.npy", np.array([[1, np.inf]]), "holds NaN or infinite values"),
-        ("taps.npy", np.array([[1j]]), "holds complex128; filters are real"),
+        ("taps.npy", np.array([[1j]]), "holds complex128 of shape (1, 1); taps are a rectangle of real numbers"),
         ("taps.npy", np.array([["a"]]), "no array of plain numbers"),
         ("taps.npy", np.array([[None]]), "Python objects"),
         ("taps.tif", b"II*\0", "taps are read from .npy, .csv or .txt"),

@@ -243,7 +243,7 @@ def folder(tmp_path_factory):
         ("unmix", "--matrix word.csv", "line 2 holds 'x', which is no number"),
         ("unmix", "--matrix empty.csv", "holds no numbers"),
         ("unmix", "--matrix nan.csv", "nan.csv: matrix holds values that are not finite"),
-        ("unmix", "--matrix cube.npy", "(2, 2, 2) float64"),
+        ("unmix", "--matrix cube.npy", "holds float64 of shape (2, 2, 2)"),
         ("unmix", "--matrix m.xls", ".csv, .txt and .npy"),
         ("unmix", "--matrix none.csv", "none.csv .. cannot be read"),
         ("align", "--kernel-option variant=nonsense", "unknown kernel variant 'nonsense'"),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.device import OutOfMemoryError
 from xcorr_app.correlation.batches import planes_in_batches
-from xcorr_app.correlation.definition import correlate_by_definition
+from xcorr_app.correlation.engines.definition import correlate_by_definition
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DeviceMemoryError
 

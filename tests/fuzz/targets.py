@@ -27,7 +27,7 @@ from xcorr_app.io.matrices import read_matrix, scan_matrices
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.series import Discovery
 from xcorr_app.io.shift_table import load_shifts
-from xcorr_app.io.source import StackMetadata
+from xcorr_app.io.source import StackMetadata, ZarrTags
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.stack_steps import outcome_of
 from xcorr_app.pipeline.state import State, asked_of
@@ -119,8 +119,8 @@ def store_beside(path, version, compression=None):
     """An OME-Zarr store that a changed file of it is put into; errors name the file by the store's name."""
     store = path.with_name(f"{path.name}-{version}-{compression}.zarr")
     if not store.exists():
-        metadata = StackMetadata("TYX", STACK.shape, STACK.dtype, "ome", pixel_size=(0.5, 0.25), unit="µm")
-        with ZarrWriter(store, metadata, version=version, compression=compression) as writer:
+        metadata = StackMetadata("TYX", STACK.shape, STACK.dtype, "ome", (0.5, 0.25), "µm", zarr=ZarrTags(version))
+        with ZarrWriter(store, metadata, compression=compression) as writer:
             for plane in STACK:
                 writer.write(plane)
     return store

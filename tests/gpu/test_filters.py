@@ -19,9 +19,11 @@ from tests.filtering.oracle import (
 )
 from tests.gpu.test_memory import Allocator, allocations
 from tests.io.samples import noise, write_plain
+from xcorr_app.correlation.engines import limits_of
 from xcorr_app.errors import DeviceError, DeviceMemoryError
+from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.device import planned
+from xcorr_app.filtering.request import checked_request
 from xcorr_app.registration.stack import passes
 from xcorr_app.registration.stack.prefilter import Prefilter
 
@@ -61,7 +63,9 @@ def test_low_rank_taps(cupy, rng, mode, rank, dtype, shape):
     taps = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1]))
     taps /= np.abs(taps).sum()
     on_device = cupy.asarray(images)
-    assert planned(on_device, taps, mode, cval=CVAL).engine == "separable"
+    how = on_device.shape, on_device.dtype
+    request = checked_request(*how, taps, mode, cval=CVAL, origin=0, dtype="same", flip=True)
+    assert decide_filter(request, taps, *how, limits_of(cupy)).engine == "separable"
     exact = xc.convolve(images.astype(np.float64), taps, mode, cval=CVAL)
     unit = largest_sum(images, taps, "constant" if mode == "valid" else mode, CVAL)
     assert_same_pixels(xc.convolve(on_device, taps, mode, cval=CVAL).get(), exact, unit)

@@ -259,7 +259,7 @@ def test_what_aligned_frames_leave(kernels_of, rng, dtype, shape, still, few):
     put = kernels_of(left_over, callers=[one_layer])
     found = one_layer.residual_in_place(ArrayFrames(put(frames)), numbers, -drift[numbers])
     images, shifts = frames[numbers].astype(np.float64), -drift[numbers]
-    if min(shape) >= one_layer._BINNED_FROM:
+    if min(shape) >= one_layer.BINNED_FROM:
         images, shifts = binned(images), shifts / 2
     expected = one_layer.left_over(images, shifts)
     np.testing.assert_allclose(astuple(found)[:4], astuple(expected)[:4], rtol=2e-3, atol=1e-6)

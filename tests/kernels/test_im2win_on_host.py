@@ -15,7 +15,7 @@ from tests.kernels.im2win_definition import (
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import padded
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
-from xcorr_app.gpu.im2win.bank_run import bank_on_device
+from xcorr_app.gpu.im2win.bank_run import KernelBank, bank_on_device
 from xcorr_app.gpu.im2win.options import ABLATION, STEPS, Im2winOptions
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.run import bound_form
@@ -213,7 +213,7 @@ def test_parts_and_bands_make_the_whole(started, boundary, elements):
     filters = small_integers((5, 2, 4, 3), seed=6)
     problem = BankProblem(*images.shape, 5, 4, 3, boundary)
     out = guarded(np.full((3, 5, *problem.result_shape), np.nan, np.float32))
-    bank_on_device(images, filters, out, boundary=boundary, outside=7, padded_bytes=4 * elements)
+    bank_on_device(images, KernelBank.of(filters), out, boundary=boundary, outside=7, padded_bytes=4 * elements)
     assert guards_are_whole(out)
     np.testing.assert_array_equal(out, by_definition(images, filters, problem, 7))
     parts = list(problem.parts(elements))

@@ -9,7 +9,7 @@ from skimage.data import camera
 import xcorr_app as xc
 from xcorr_app import apply_shifts, assess, estimate_motion, estimate_shifts, phase_cross_correlation
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError, XcorrError
-from xcorr_app.registration.moving.apply import common_area, shift_frames
+from xcorr_app.registration.moving.apply import common_area
 from xcorr_app.registration.patches.patch_fit import PatchOptions
 from xcorr_app.registration.results.doubtful_frames import applied_shifts
 from xcorr_app.registration.stack.prefilter import Prefilter
@@ -205,7 +205,6 @@ OTHERS = [
     (moved(np.zeros((2, 4, 4), np.int64), cval=0.5), ArgumentError, "whole number"),
     (moved(np.zeros((2, 0, 4))), ShapeError, "no pixel"),
     (moved(np.zeros(4)), ShapeError, "shape"),
-    (lambda: shift_frames(BYTES, (0, 0), workers=0), ArgumentError, "workers=0"),
     (lambda: applied_shifts(np.zeros((3, 2)), np.ones(3, bool), "guess"), ArgumentError, "interpolate, apply, leave"),
     (moved(order=1), ArgumentError, "'order' is 'interpolation' now"),
     (lambda: common_area((10, 10), [(6, 0), (-5, 0)]), ArgumentError, "no row is inside all 2 shifted frames"),

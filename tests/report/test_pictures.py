@@ -10,25 +10,27 @@ from xcorr_app.report.encoding import Film, film, picture_file
 from xcorr_app.report.pictures import GreyScale, block_mean, grey_scale, png, preview_of, scale_bar
 
 
-def loop_mean(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def loop_mean(image: np.ndarray, side: int) -> np.ndarray:
     """The definition: the mean of what is finite in each block."""
-    height, width = -(-image.shape[0] // rows), -(-image.shape[1] // columns)
+    height, width = (-(-size // side) for size in image.shape)
     out = np.full((height, width), np.nan, np.float32)
-    for y in range(height):
-        for x in range(width):
-            block = image[y * rows : (y + 1) * rows, x * columns : (x + 1) * columns].astype(np.float64)
-            if np.isfinite(block).any():
-                out[y, x] = block[np.isfinite(block)].mean()
+    for y, x in np.ndindex(height, width):
+        block = image[y * side : (y + 1) * side, x * side : (x + 1) * side].astype(np.float64)
+        if np.isfinite(block).any():
+            out[y, x] = block[np.isfinite(block)].mean()
     return out
 
 
-@pytest.mark.parametrize("blocks", [(1, 1), (2, 3), (4, 7), (100, 100)])
+@pytest.mark.parametrize("side", [1, 2, 3, 4, 7, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int16])
-def test_block_mean(blocks: tuple[int, int], dtype: type) -> None:
+def test_block_mean(side: int, dtype: type) -> None:
     image = np.random.default_rng(1).integers(0, 1000, (9, 13)).astype(dtype)
     if np.issubdtype(dtype, np.floating):
         image[0, 0], image[4:, 7:], image[3, 3] = np.nan, np.nan, np.inf
-    np.testing.assert_allclose(block_mean(image, *blocks), loop_mean(image, *blocks), rtol=1e-6)
+    np.testing.assert_allclose(block_mean(image, side), loop_mean(image, side), rtol=1e-6)
+    part, alone = (slice(2, 8), slice(1, 13)), np.full(image.shape, np.nan)
+    alone[part] = image[part]
+    np.testing.assert_allclose(block_mean(image, side, part), loop_mean(alone, side), rtol=1e-6)
 
 
 def test_shrunk_fits_and_keeps_the_physical_size() -> None:

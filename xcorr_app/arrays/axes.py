@@ -4,8 +4,6 @@ As in the commands, frames are those along T, or along Z where there is but one 
 are averaged for measuring, and all planes of a frame are moved alike.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -18,8 +18,6 @@ with its labels. Nothing here imports a library that the caller
 has not imported, but for CuPy where an array lives on a GPU.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """Dask arrays: a public function applied block by block, lazily. Dask is imported where one is handed in."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import warnings
@@ -44,13 +42,9 @@ def over_frames(function: Callable[[Any], Any], images: Any, margin: tuple[int, 
     and the result has the size of the images; the function sees true edges of the images as edges. Without, planes are
     merged.
     """
-    dask = importlib.import_module("dask.array")
-    function = partial(_numeric, function)
     if margin is None:
-        images = whole_planes(images)
-        new = _meta_of(function, images, shape=(*(1,) * (images.ndim - 2), *images.shape[-2:]))
-        chunks = (*images.chunks[:-2], *((size,) for size in new.shape[-2:]))
-        return images.map_blocks(function, chunks=chunks, dtype=new.dtype, meta=_empty(new, images.ndim))
+        return _mapped(function, whole_planes(images), images.ndim - 2)
+    dask, function = importlib.import_module("dask.array"), partial(_numeric, function)
     new = _meta_of(function, images, shape=(1,) * images.ndim)
     depth = {axis - 2 + images.ndim: reach for axis, reach in enumerate(margin) if images.numblocks[axis - 2] > 1}
     depth = {axis: reach for axis, reach in depth.items() if reach}
@@ -60,13 +54,12 @@ def over_frames(function: Callable[[Any], Any], images: Any, margin: tuple[int, 
     return dask.map_overlap(function, images, depth=depth, boundary="none", **how)
 
 
-def with_channels(function: Callable[[Any], Any], images: Any, axis: int, count: int) -> Any:
+def with_channels(function: Callable[[Any], Any], images: Any, axis: int) -> Any:
     """Apply a function that changes only the number of elements along one axis, lazily; that axis is merged."""
     images = whole_axes(images, (axis,), "all channels of a pixel are needed")
-    shape = tuple(size if i == axis % images.ndim else 1 for i, size in enumerate(images.shape))
-    function = partial(_numeric, function)
-    new = _meta_of(function, images, shape=shape)
-    chunks = tuple((count,) if i == axis % images.ndim else known for i, known in enumerate(images.chunks))
+    function, axis = partial(_numeric, function), axis % images.ndim
+    new = _meta_of(function, images, shape=tuple(n if i == axis else 1 for i, n in enumerate(images.shape)))
+    chunks = (*images.chunks[:axis], (new.shape[axis],), *images.chunks[axis + 1 :])
     return images.map_blocks(function, chunks=chunks, dtype=new.dtype, meta=_empty(new, images.ndim))
 
 
@@ -74,13 +67,16 @@ def with_filters(function: Callable[[Any], Any], images: Any, *, channels: bool)
     """Apply a function of images (..., H, W), or (..., C, H, W) with `channels`, that returns (..., K, H', W')."""
     images = whole_planes(images)
     if channels:
-        images = whole_axes(images, (-3,), "all channels of a pixel are needed")
-    lead = images.ndim - (3 if channels else 2)
+        return _mapped(function, whole_axes(images, (-3,), "all channels of a pixel are needed"), images.ndim - 3)
+    return _mapped(function, images, images.ndim - 2, new_axis=images.ndim - 2)
+
+
+def _mapped(function: Callable[[Any], Any], images: Any, lead: int, **more: Any) -> Any:
+    """Apply a function to blocks that keeps the first `lead` axes as they are, and makes the others anew."""
     function = partial(_numeric, function)
     new = _meta_of(function, images, shape=(*(1,) * lead, *images.shape[lead:]))
     chunks = (*images.chunks[:lead], *((size,) for size in new.shape[lead:]))
-    added: Any = {} if channels else {"new_axis": lead}
-    return images.map_blocks(function, chunks=chunks, dtype=new.dtype, meta=_empty(new, lead + 3), **added)
+    return images.map_blocks(function, chunks=chunks, dtype=new.dtype, meta=_empty(new, new.ndim), **more)
 
 
 def of_pairs(function: Callable[[Any, Any], Any], left: Any, right: Any, form: str) -> Any:

@@ -37,19 +37,6 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose ``--help`` shows some of its options."""
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Options of the command, and those that show help."""
-        everything = click.Option(
-            ["--help-all"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_show_all,
-            help="Show every option and exit.",
-        )
-        *own, brief = super().get_params(ctx)
-        return [*own, everything, brief]
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
         own = [option for option in self.get_params(ctx) if isinstance(option, GroupedOption)]
@@ -72,6 +59,14 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show every option and exit.",
+)
 OptionsT = TypeVar("OptionsT", bound=CommandOptions)
 
 
@@ -122,7 +117,7 @@ def command(
         own = [argument(each.name) for each, known in options_of(kind) if known.argument]
         made = [_click_option(each, known) for each, known in options_of(kind) if not known.argument]
         text = inspect.cleandoc(function.__doc__ or "")
-        return GroupedCommand(name, params=[*own, *arguments, *made], callback=callback, help=text)
+        return GroupedCommand(name, params=[*own, *arguments, *made, _HELP_ALL], callback=callback, help=text)
 
     return decorate
 

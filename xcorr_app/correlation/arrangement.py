@@ -103,7 +103,7 @@ def _arranged(
         chosen = choose_engine(engine, xp, problem, kernel_options, dtypes)
         correlator = chosen.bind(left_size, right_size, window, xp)
         if dtype == np.float32:
-            types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
+            types = [kind if kind in chosen.reads else dtype for kind in (left_type, right_type)]
     return Arrangement(window, dtype, lefts.shape, rights.shape, shape, types[0], types[1], correlator)
 
 

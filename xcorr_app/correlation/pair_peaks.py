@@ -194,16 +194,12 @@ def _find_again(
     left, right = pairs // problem.rights_per_left, pairs % problem.rights
     alone = replace(problem, lefts=pairs.size, rights=pairs.size, rights_per_left=1)
     again = peaks_by_planes(planes_of, alone, lefts[xp.asarray(left)], rights[xp.asarray(right)], subpixel)
-    for kept, new in zip(_fields(found), _fields(again), strict=True):
+    for kept, new in zip(found, again, strict=True):
         kept[pairs] = new
 
 
 def _joined(found: list[PlanePeaks]) -> PlanePeaks:
-    return PlanePeaks(*(np.concatenate(values) for values in zip(*map(_fields, found), strict=True)))
-
-
-def _fields(peaks: PlanePeaks) -> tuple[NDArray[Any], ...]:
-    return peaks.peak, peaks.shift, peaks.value, peaks.ratio, peaks.on_edge
+    return PlanePeaks(*(np.concatenate(values) for values in zip(*found, strict=True)))
 
 
 @functools.lru_cache(maxsize=4)

@@ -5,7 +5,7 @@ Works on planes as :func:`xcorr_app.cross_correlate` returns them, whoever compu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ _UPSAMPLE = 100
 """Grid points per pixel of the sub-pixel method ``dft``."""
 
 
-@dataclass(frozen=True)
-class PlanePeaks:
+class PlanePeaks(NamedTuple):
     """The highest element of every plane. NumPy arrays with one entry a plane."""
 
     peak: NDArray[np.intp]

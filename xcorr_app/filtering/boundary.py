@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.stencil.cosine_series import source_rows
 
 Mode: TypeAlias = Literal["reflect", "constant", "nearest", "mirror", "wrap", "valid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -36,14 +37,7 @@ def source_indices(length: int, before: int, after: int, mode: Mode) -> npt.NDAr
     >>> source_indices(3, 2, 2, "mirror").tolist()
     [2, 1, 0, 1, 2, 1, 0]
     """
-    position = np.arange(-before, length + after)
-    if mode == "nearest":
-        return np.clip(position, 0, length - 1)
-    if mode == "wrap":
-        return position % length
-    period = 2 * length if mode == "reflect" else max(1, 2 * length - 2)
-    folded = position % period
-    return np.minimum(folded, period - folded - 1 if mode == "reflect" else period - folded) % length
+    return source_rows(np.arange(-before, length + after), length, mode)
 
 
 def padded(

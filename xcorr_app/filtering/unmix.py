@@ -111,7 +111,7 @@ def unmix(
         def of_block(block: Array) -> Array:
             return unmix(block, factors, channel_axis=channel_axis, **how)
 
-        return with_channels(of_block, stack, _checked_axis(stack, channel_axis), len(factors))
+        return with_channels(of_block, stack, _checked_axis(stack, channel_axis))
     stack = as_array(stack, "stack")
     return _mixed(stack, _checked(stack, matrix, channel_axis, **how), counts=False)[0]  # it would wait for the device
 

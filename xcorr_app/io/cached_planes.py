@@ -14,7 +14,7 @@ import numpy as np
 from xcorr_app.errors import InputError
 from xcorr_app.io.checksum import Checksums
 from xcorr_app.io.opened import is_of_system
-from xcorr_app.io.series import Source, UnusableFile
+from xcorr_app.io.series import Source
 from xcorr_app.io.source import ImageFile, Meter, plane_number, plane_positions, timed
 from xcorr_app.io.tiff.tiff import TiffImage
 
@@ -52,27 +52,18 @@ def is_plain(source: Source) -> bool:
 
 
 def _read_file(
-    file: ImageFile | UnusableFile, pages: list[int], out: np.ndarray, checksums: Checksums | None
+    file: ImageFile, pages: list[int], out: np.ndarray, checksums: Checksums | None
 ) -> dict[int, InputError]:
     """Read pages of one file: together, and where that fails one by one, so that only damaged ones are lost."""
-    checksum = None if checksums is None else checksums.of(file.path)
-    together = getattr(file, "read_into", None)
-    if together is not None:
-        try:
-            together(pages, out, checksum)
-        except InputError as error:
-            if len(pages) == 1:
-                out[0] = 0
-                return {0: _of_file(error)}
-        else:
-            return {}
-    errors: dict[int, InputError] = {}
-    for i, page in enumerate(pages):
-        try:
-            out[i] = file.read(page)
-        except InputError as error:
-            out[i], errors[i] = 0, _of_file(error)
-    return errors
+    try:
+        file.read_into(pages, out, None if checksums is None else checksums.of(file.path))
+    except InputError as error:
+        if len(pages) > 1:
+            of_each = [_read_file(file, [page], out[i : i + 1], checksums) for i, page in enumerate(pages)]
+            return {i: found[0] for i, found in enumerate(of_each) if found}
+        out[0] = 0
+        return {0: _of_file(error)}
+    return {}
 
 
 def _of_file(error: InputError) -> InputError:

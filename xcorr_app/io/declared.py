@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
 from xcorr_app.io.opened import opened, parsing, stamp
-from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
+from xcorr_app.io.source import PIXEL_TYPES, ImageFile, StackMetadata
 
 _SMALL_CHUNK = 1 << 26
 """Bytes that a chunk may have whatever the array is: writers have their own idea of a good size."""
@@ -65,7 +65,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class FormatImage:
+class FormatImage(ImageFile):
     """One image of a file; `plane` reads (Y, X), or (samples, Y, X), at t, z, c."""
 
     path: Path
@@ -73,15 +73,6 @@ class FormatImage:
     plane: Callable[[int, int, int], np.ndarray]
     stamp: tuple[int, ...]
     samples: int = 1
-
-    @property
-    def page_count(self) -> int:
-        """Number of planes; a colour image counts as one."""
-        return self.metadata.planes // self.samples
-
-    def page_at(self, t: int, z: int, c: int) -> int:
-        """Page of a plane."""
-        return t if self.samples > 1 else plane_number(self.metadata, t, z, c)
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) or (samples, Y, X) in native byte order."""

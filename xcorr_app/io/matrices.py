@@ -13,7 +13,6 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.scan import Channel, PickedImage, scan_channel, scan_file
 from xcorr_app.io.images import npy
-from xcorr_app.io.images.npy import open_array
 from xcorr_app.io.names import split_inner
 from xcorr_app.io.ome_zarr.zarr_image import is_zarr
 from xcorr_app.io.opened import opened, text_of
@@ -44,7 +43,9 @@ def read_matrix(path: Path, *, header: bool = False) -> MatrixTable:
     """
     if path.suffix.lower() not in (".csv", ".txt", ".npy"):
         raise InputError(f"{path}: matrices are read from .csv, .txt and .npy; choose one by the ending")
-    return _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path, header=header)
+    if path.suffix.lower() == ".npy":
+        return MatrixTable(npy.read_numbers(path, (2,), "a matrix has real numbers in rows and columns"), ())
+    return _read_text(path, header=header)
 
 
 def read_spectra(path: Path) -> MatrixTable:
@@ -54,14 +55,6 @@ def read_spectra(path: Path) -> MatrixTable:
     """
     table = read_matrix(path, header=True)
     return MatrixTable(table.matrix, table.columns)
-
-
-def _read_npy(path: Path) -> MatrixTable:
-    matrix = open_array(path)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or matrix.size == 0:
-        raise InputError(f"{path}: holds {matrix.shape} {matrix.dtype}; a matrix has numbers in rows and columns")
-    with np.errstate(invalid="ignore"):  # what is no number is refused later
-        return MatrixTable(matrix.astype(np.float64), ())
 
 
 def _read_text(path: Path, *, header: bool) -> MatrixTable:

@@ -5,26 +5,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError, XcorrError
-from xcorr_app.io.finding.scan import PickedImage
 from xcorr_app.io.opened import Stamp
 from xcorr_app.io.source import Closable, ImageFile, StackMetadata, calibration_of, make_metadata
-from xcorr_app.io.tiff.ome_set import OmeSet
 
 
-class UnusableFile:
+class UnusableFile(ImageFile):
     """A file of a series that cannot be used; it keeps its place as one frame that raises when read."""
 
     page_count = 1
-    samples = 1
 
     def __init__(self, path: Path, error: XcorrError) -> None:
-        self.path = path
-        self.error = error
+        self.path, self.error = path, error
 
     def page_at(self, _t: int, _z: int, _c: int) -> int:
         """There is one page."""
@@ -33,9 +29,6 @@ class UnusableFile:
     def read(self, _page: int) -> np.ndarray:
         """Raise what is wrong with the file."""
         raise type(self.error)(str(self.error))
-
-
-AnyFile: TypeAlias = ImageFile | UnusableFile
 
 
 class Source(Closable):
@@ -56,12 +49,12 @@ class Source(Closable):
         name: str,
         paths: tuple[Path, ...],
         metadata: StackMetadata,
-        locate: Callable[[int, int, int], tuple[AnyFile, int]],
+        locate: Callable[[int, int, int], tuple[ImageFile, int]],
     ) -> None:
         self.name, self.paths, self.metadata, self.sizes = name, paths, metadata, metadata.sizes
         self._locate = locate
 
-    def page_of(self, t: int, z: int, c: int) -> tuple[AnyFile, int]:
+    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile, int]:
         """File of a plane, to read several of it together, and page."""
         for axis, index in (("T", t), ("Z", z), ("C", c)):
             if not 0 <= index < self.sizes[axis]:
@@ -76,15 +69,12 @@ class Source(Closable):
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""
         file, page = self.page_of(t, z, c)
-        if isinstance(file, PickedImage):
-            page = file.page_in_file(page)
-            file = file.file
-        return file.place(page) if isinstance(file, OmeSet) else (file.path, page)
+        return file.origin(page)
 
 
-def paths_of(file: AnyFile) -> tuple[Path, ...]:
+def paths_of(file: ImageFile) -> tuple[Path, ...]:
     """Every file of an image."""
-    return tuple(part.path for part in _parts(file))
+    return tuple(part.path for part in file.parts)
 
 
 def stack_source(name: str, file: ImageFile) -> Source:
@@ -92,7 +82,7 @@ def stack_source(name: str, file: ImageFile) -> Source:
     return Source(name, paths_of(file), file.metadata, lambda *at: (file, file.page_at(*at)))
 
 
-def frames_source(name: str, files: Sequence[AnyFile]) -> Source:
+def frames_source(name: str, files: Sequence[ImageFile]) -> Source:
     """A series of files whose pages follow each other along T.
 
     Unusable ones keep their place, so that the others keep their numbers. Raises InputError when no file
@@ -114,7 +104,7 @@ def frames_source(name: str, files: Sequence[AnyFile]) -> Source:
         tiff=old.tiff,
     )
 
-    def locate(t: int, _z: int, _c: int) -> tuple[AnyFile, int]:
+    def locate(t: int, _z: int, _c: int) -> tuple[ImageFile, int]:
         index = bisect_right(ends, t)
         return files[index], t - (ends[index - 1] if index else 0)
 
@@ -123,7 +113,7 @@ def frames_source(name: str, files: Sequence[AnyFile]) -> Source:
 
 def placed_source(
     name: str,
-    files: Sequence[AnyFile],
+    files: Sequence[ImageFile],
     positions: Sequence[tuple[int, int, int]],
     channel_names: tuple[str, ...] = (),
 ) -> Source:
@@ -154,7 +144,7 @@ def placed_source(
     )
     at = dict(zip(positions, files, strict=True))
 
-    def locate(*place: int) -> tuple[AnyFile, int]:
+    def locate(*place: int) -> tuple[ImageFile, int]:
         by_file = [outer[axis] > 1 for axis in "TZC"]
         t, z, c = (index if placed else 0 for index, placed in zip(place, by_file, strict=True))
         inner = (0 if placed else index for index, placed in zip(place, by_file, strict=True))
@@ -163,7 +153,7 @@ def placed_source(
     return Source(name, tuple(file.path for file in files), metadata, locate)
 
 
-def _first(name: str, files: Sequence[AnyFile], differs: str, kind: Callable[[ImageFile], str]) -> ImageFile:
+def _first(name: str, files: Sequence[ImageFile], differs: str, kind: Callable[[ImageFile], str]) -> ImageFile:
     """The first file that can be used; all others must be of its kind."""
     usable = [file for file in files if not isinstance(file, UnusableFile)]
     if not usable:
@@ -219,7 +209,7 @@ class SeriesSpec:
     name: str
     layout: Literal["frames", "stacks", "numbered"]
     paths: tuple[Path, ...]
-    _files: tuple[ImageFile | UnusableFile, ...] = field(repr=False)
+    _files: tuple[ImageFile, ...] = field(repr=False)
     positions: tuple[tuple[int, int, int], ...] = ()
     channel_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -233,7 +223,7 @@ class SeriesSpec:
     @property
     def stamps(self) -> dict[Path, Stamp]:
         """As what each of the files was checked; a folder of chunks, and what cannot be used, has no such mark."""
-        parts = [part for file in self._files for part in _parts(file)]
+        parts = [part for file in self._files for part in file.parts]
         return {part.path: part.stamp for part in parts if hasattr(part, "stamp")}
 
     def open(self) -> Source:
@@ -246,13 +236,6 @@ class SeriesSpec:
         if isinstance(file, UnusableFile):
             raise file.error
         return stack_source(self.name, file)
-
-
-def _parts(file: ImageFile | UnusableFile) -> Sequence[ImageFile | UnusableFile]:
-    """The files that an image is in."""
-    if isinstance(file, PickedImage):
-        return _parts(file.file)
-    return file.files if isinstance(file, OmeSet) else (file,)
 
 
 def joined_frames(series: Sequence[SeriesSpec], name: str) -> SeriesSpec:

@@ -1,19 +1,17 @@
 """Shifts of frames as files hold them: the ``shifts.csv`` of ``xcorr align``, other tables of that kind, arrays."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.io.images.npy import open_array
+from xcorr_app.io.images.npy import read_numbers
 from xcorr_app.io.opened import bounded_int, opened, parsing, text_of
 from xcorr_app.io.source import runs_of
 
@@ -22,6 +20,7 @@ Missing = Literal["refuse", "interpolate"]
 
 _MAX_BYTES = 1 << 28
 _LAST_FRAME = 10**8
+_FORM = "shifts are (frames, 2) real numbers"
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 _COLUMNS = (_ELEMENTS, ("applied_dy", "applied_dx"), ("dy", "dx"))
 """Columns that may hold what is applied: matrices, shifts that were applied, shifts that were measured."""
@@ -48,7 +47,7 @@ class ShiftTable:
     """(n, 3, 3) of frames that are turned or scaled, too: from places (row, column, 1) of the result to places of the
     frame; `shifts` only say then which frames are left out."""
 
-    def scaled(self, factor: float) -> ShiftTable:
+    def scaled(self, factor: float) -> Self:
         """Return the shifts of the same frames with pixels `factor` times as many: 0.5 where 2 x 2 were binned."""
         matrices = self.matrices
         if matrices is not None:
@@ -58,7 +57,7 @@ class ShiftTable:
             matrices = scale @ matrices @ np.linalg.inv(scale)
         return replace(self, shifts=self.shifts * factor, matrices=matrices)
 
-    def inverted(self) -> ShiftTable:
+    def inverted(self) -> Self:
         """Return the shifts that undo these."""
         matrices = self.matrices
         if matrices is not None:
@@ -160,7 +159,7 @@ def read_shift_table(path: Path) -> ShiftTable:
     """Read the shifts in a file: see `load_shifts`."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        return _of_array(path, open_array(path))
+        return _of_array(path, read_numbers(path, (2,), _FORM))
     if suffix == ".npz":
         return _of_archive(path)
     if suffix in (".csv", ".txt"):
@@ -168,17 +167,15 @@ def read_shift_table(path: Path) -> ShiftTable:
     raise InputError(f"{path}: shifts are read from .csv, .txt, .npy or .npz")
 
 
-def _of_array(path: Path, array: NDArray[np.generic]) -> ShiftTable:
-    if array.ndim != 2 or array.shape[1] != 2 or array.shape[0] == 0 or array.dtype.kind not in "iuf":
-        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; shifts are (frames, 2) real numbers")
-    with np.errstate(invalid="ignore"):  # of a NaN that signals
-        shifts = np.array(array, np.float64)
-    return ShiftTable(np.arange(len(array)), _finite_or_nan(path, shifts))
+def _of_array(path: Path, array: NDArray[np.float64]) -> ShiftTable:
+    if array.ndim != 2 or array.shape[1] != 2 or array.shape[0] == 0:
+        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; {_FORM}")
+    return ShiftTable(np.arange(len(array)), _finite_or_nan(path, array))
 
 
 def _of_archive(path: Path) -> ShiftTable:
     with opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file, parsing(path, "holds no shifts"):
-        shifts = np.load(file, allow_pickle=False)["applied"]
+        shifts = np.array(np.load(file, allow_pickle=False)["applied"], np.float64)
     return _of_array(path, shifts)
 
 

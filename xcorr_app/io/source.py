@@ -1,7 +1,5 @@
 """What is known of a stack, and of the files that hold one."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -170,7 +168,7 @@ class StackMetadata:
         """Bytes of one plane."""
         return self.shape[-2] * self.shape[-1] * self.dtype.itemsize
 
-    def with_plane_shape(self, height: int, width: int, top: int = 0, left: int = 0) -> StackMetadata:
+    def with_plane_shape(self, height: int, width: int, top: int = 0, left: int = 0) -> Self:
         """Return the same stack with planes of another size, as after cropping to begin at row `top`, column `left`."""
         zarr = self.zarr
         if zarr is not None and (top or left):
@@ -180,7 +178,7 @@ class StackMetadata:
             zarr = replace(zarr, translation=places)
         return replace(self, shape=(*self.shape[:-2], height, width), zarr=zarr)
 
-    def with_frames(self, axis: Literal["T", "Z"], frames: Sequence[int]) -> StackMetadata:
+    def with_frames(self, axis: Literal["T", "Z"], frames: Sequence[int]) -> Self:
         """Return the stack of some of its frames, at least one; a distance in time or Z that has no one value goes."""
         if len(frames) == self.sizes[axis]:
             return self
@@ -266,27 +264,37 @@ class Closable:
         self.close()
 
 
-class ImageFile(Protocol):
+class ImageFile:
     """One file that was checked against what it declares; holds no open file."""
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-    @property
-    def metadata(self) -> StackMetadata:
-        """Axes, type and calibration."""
+    path: Path
+    metadata: StackMetadata
+    samples: int = 1
+    """Values a pixel: 1, or 3 for red, green and blue, which are read together."""
 
     @property
     def page_count(self) -> int:
         """Number of planes in the file; a colour image counts as one."""
+        return self.metadata.planes // self.samples
 
     @property
-    def samples(self) -> int:
-        """Values a pixel: 1, or 3 for red, green and blue, which are read together."""
+    def parts(self) -> Sequence[Any]:
+        """The files that the image is in."""
+        return (self,)
 
     def page_at(self, t: int, z: int, c: int) -> int:
         """Page that holds a plane."""
+        return t if self.samples > 1 else plane_number(self.metadata, t, z, c)
+
+    def origin(self, page: int) -> tuple[Path, int]:
+        """File that holds a page, and page within it."""
+        return self.path, page
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) or (samples, Y, X) in native byte order."""
+        raise NotImplementedError
+
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: Any = None) -> None:
+        """Read pages into `out`, one entry each; a `checksum` may be told of the bytes."""
+        for i, page in enumerate(pages):
+            out[i] = self.read(page)

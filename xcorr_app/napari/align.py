@@ -1,7 +1,5 @@
 """What the buttons do, on arrays: the first axis is time, the last two are rows and columns."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable, Generator

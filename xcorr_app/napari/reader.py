@@ -1,7 +1,5 @@
 """Opens the output folder of ``xcorr align``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

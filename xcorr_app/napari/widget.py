@@ -1,7 +1,5 @@
 """The widget *Align a layer*."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any, get_args

@@ -7,10 +7,8 @@ what is done to the disk, with its drawings, checksums and record.
 
 import json
 import sys
-import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -33,9 +31,8 @@ _AHEAD = 2
 """Stacks that may be read while one is computed."""
 _FINISHED_AT_ONCE = 8
 """Stacks that are brought to the disk, at most: each waits for it several times, and it is to have something to do."""
-_SECONDS_TO_HAND_OVER = 0.0005
-"""After which a thread that computes in Python lets another go on; Python's own are ten times as many."""
-_HANDING_OVER, _BEFORE = threading.Lock(), list[float]()
+_SECONDS_TO_HAND_OVER, _USUAL_SECONDS = 0.0005, sys.getswitchinterval()
+"""After which a thread that computes in Python lets another go on, such as the one that starts the work of a device."""
 
 
 class Elsewhere(Protocol):
@@ -120,12 +117,14 @@ def compute_stacks(
     opened: dict[int, StackSteps] = {}
     finishing = max(2, min(_FINISHED_AT_ONCE, worker_count()))
     with (
-        _handing_over_soon(on_device=work.device.xp is not np),
         closing(resources),
         ExitStack() as held,
         Finisher(finishing, min(2 * finishing, _FINISHED_AT_ONCE)) as finisher,
     ):
         held.callback(_abandon, opened)  # what was read ahead and not computed
+        if work.device.xp is not np:
+            sys.setswitchinterval(_SECONDS_TO_HAND_OVER)
+            held.callback(sys.setswitchinterval, _USUAL_SECONDS)
         for number, spec in enumerate(series):  # which may wait for more to arrive
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
                 if place not in opened:
@@ -154,25 +153,6 @@ def compute_stacks(
         again = "the same command with --resume computes the others"
         raise DeviceLostError(f"{lost}: {done} of {len(series)} stacks are finished, {again}") from lost
     return known
-
-
-@contextmanager
-def _handing_over_soon(*, on_device: bool) -> Iterator[None]:
-    """Let threads wait less for Python's lock where one of them starts the work of a device, of which it is all."""
-    if not on_device:
-        yield
-        return
-    # It is the process's own: of several runs at once the first one changes it, and the last one puts it back.
-    with _HANDING_OVER:
-        _BEFORE.append(_BEFORE[0] if _BEFORE else sys.getswitchinterval())
-        sys.setswitchinterval(_SECONDS_TO_HAND_OVER)
-    try:
-        yield
-    finally:
-        with _HANDING_OVER:
-            seconds = _BEFORE.pop()
-            if not _BEFORE:
-                sys.setswitchinterval(seconds)
 
 
 def _abandon(opened: dict[int, StackSteps]) -> None:

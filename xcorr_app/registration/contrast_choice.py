@@ -7,8 +7,6 @@ things, or what is drawn into frames, and the other what lies behind them: the s
 frames as they are prefer (``parts/tile_votes.py``), each of which counts as much as any other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,9 +115,8 @@ def by_local_contrast(
         plain, origin, pixels = measure(sample, against, trial, tiles=False), 0.0, 1
     shifts = (plain.shifts - origin) / pixels
     sigma = np.nan_to_num(plain.sigma, nan=np.inf, posinf=np.inf) / pixels
-    with np.errstate(invalid="ignore"):
-        off = np.abs(found.shifts - shifts)
-        apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
+    off = np.abs(found.shifts - shifts)
+    apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
     rows = found.trusted(trial) & plain.usable & np.isfinite(off).all(axis=1)
     if not 2 * rows.sum() > len(others):
         return False

@@ -1,7 +1,5 @@
 """Are the errors of neighbouring parts of a picture alike? Then shifts are less sure than its tiles say one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

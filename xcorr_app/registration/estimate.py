@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.plane import Normalization
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
@@ -180,7 +179,7 @@ def estimate_shifts(
     array([[ 0.,  0.],
            [ 3., -2.]])
     """
-    masks = None if mask is None else _masks(mask, moves=mask_moves)
+    masks = None if mask is None else Masks.of(mask, moves=mask_moves)
     settings = Settings(
         max_shift=max_shift,
         normalization=normalization,
@@ -209,10 +208,6 @@ def estimate_shifts(
     for note in result.notes:
         _LOG.info(note)
     return result
-
-
-def _masks(mask: Any, *, moves: bool) -> Masks:
-    return Masks.of(mask if isinstance(mask, str) else as_array(mask, "mask"), moves=moves)
 
 
 def estimate_from(

@@ -1,7 +1,6 @@
 """Shifts of a stack of which only some pixels count."""
 
-from __future__ import annotations
-
+import math
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,12 @@ from xcorr_app.registration.results.results import ShiftResult
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.gauss_newton import FARTHEST
-from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import Pyramid
 from xcorr_app.registration.stack.frames import SINGLE, Frames, read_reference
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.standard_error.significance import significance
 from xcorr_app.registration.standard_error.uncertainty import AT_EDGES
+from xcorr_app.registration.warping.matrices import translated
 
 _SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
 _ENGINE = "fft"
@@ -75,27 +75,35 @@ def estimate_masked(
     window = settings.window(frames.shape)
     image = standardised(xp.where(counts, image, 0.0).astype(np.float64)[None], counts[None])
     against = MaskedPlanes(image[0], counts, window, settings.min_overlap)
-    refining = _Refinement(image, counts, settings.subpixel, frames.count)
+    pyramid = Pyramid(image, BASES["translation"], counts, frames.count, full_size_alone=True)
     alike = correlated_pixels(image[0], counts)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
 
-    def job(start: int, stop: int) -> tuple[int, ShiftColumns, NDArray[np.int64]]:
-        chunk = frames.read(start, stop)
-        own = masks.of_frames(chunk.frames, start)[:, rows, columns]
-        values = standardised(chunk.frames[:, rows, columns], own)
-        found, peak, beside = _rated(*against.planes(values, own), window, alike)
-        found.shifts, found.sigma = refining.of(values, own, found, peak, beside)
+    # A frame that shows anything lies where it lies, as surely as the edges of any frame tell.
+    itself = number if against.power > 0 else None
+    sure = AT_EDGES / max(share * math.prod(settings.measured_shape(frames.shape)), 1.0) ** 0.5
+
+    def job(start: int, stop: int) -> tuple[int, ShiftColumns]:
+        chunk, found = frames.read(start, stop), ShiftColumns.empty(stop - start)
+        found.shifts[:], found.sigma[:] = 0, sure
+        found.score[:], found.peak_ratio[:], found.false_alarm[:] = 1, np.inf, 0
+        if (others := np.flatnonzero(np.arange(start, stop) != itself)).size:
+            own = masks.of_frames(chunk.frames, start)[others, rows, columns]
+            values = standardised(chunk.frames[others, rows, columns], own)
+            rated, peak, beside = _rated(*against.planes(values, own), window, alike)
+            rated.shifts, rated.sigma = _refined(pyramid, settings.subpixel, values, own, rated, peak, beside)
+            found.put(others, rated)
         found.unreadable[:] = np.isin(np.arange(start, stop), list(chunk.unreadable))
         found.usable, found.reasons = ~found.unreadable, chunk.unreadable
-        return start, found, to_host((~xp.isfinite(chunk.frames[:, *part])).sum(axis=(1, 2)))
+        found.non_finite[:] = to_host((~xp.isfinite(chunk.frames[:, *part])).sum(axis=(1, 2)))
+        return start, found
 
-    measured, non_finite = ShiftColumns.empty(frames.count), np.zeros(frames.count, np.int64)
-    for start, found, missing in walk.over("measure", job):
-        range_ = slice(start, start + missing.size)
-        measured.put(range_, found)
+    measured = ShiftColumns.empty(frames.count)
+    for start, found in walk.over("measure", job):
+        measured.put(slice(start, start + found.usable.size), found)
         measured.reasons |= found.reasons
-        # Pixels that are no numbers are masked like others: no reason to look at a frame.
-        non_finite[range_] = missing
+    # Pixels that are no numbers are masked like others: no reason to look at a frame.
+    non_finite, measured.non_finite = measured.non_finite, np.zeros_like(measured.non_finite)
     wrong = measured.wrong(settings)
     return ShiftResult(
         shifts=measured.shifts,
@@ -116,42 +124,33 @@ def estimate_masked(
     )
 
 
-class _Refinement:
-    """Refines whole shifts of so many frames against an image (1, h, w), standardised, of which some pixels count."""
+def _refined(
+    pyramid: Pyramid,
+    method: str,
+    frames: Array,
+    counts: Array,
+    found: ShiftColumns,
+    peak: NDArray[np.intp],
+    beside: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shifts and standard errors (n, 2) of frames (n, h, w), of whose planes the values `beside` a peak are known.
 
-    def __init__(self, image: Array, counts: Array, method: str, count: int) -> None:
-        self._method, self._sigma = method, smoothing_for(float(quality.signal_fraction(image)[0]))
-        levels = levels_of(smoothed(image, self._sigma)[0], BASES["translation"], counts, full_size_alone=True)
-        self._pyramid = Pyramid(levels, BASES["translation"], count)
-
-    def of(
-        self,
-        frames: Array,
-        counts: Array,
-        found: ShiftColumns,
-        peak: NDArray[np.intp],
-        beside: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Shifts and standard errors (n, 2) of frames (n, h, w), of whose planes the values `beside` a peak are known.
-
-        The scores of a plane are of other pixels at every shift, which bends its peak near a mask's edge: their fit is
-        where the solver begins, with pixels that count in both, whatever the shift.
-        """
-        known = np.isfinite(found.score)[:, None]
-        inner = known & ~found.on_edge[:, None]
-        offset, _ = refine(np.where(inner[..., None], beside, 0.0), self._method, 1)
-        shift = peak + offset
-        motion = np.tile(np.eye(3), (len(frames), 1, 1))
-        motion[:, :2, 2] = -shift
-        fits = self._pyramid.refined([smoothed(frames, self._sigma)], np.arange(len(frames)), motion, counts)
-        with np.errstate(invalid="ignore"):
-            near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.converged
-            variance, at_edges = np.diagonal(fits.covariance, 0, 1, 2), AT_EDGES**2 / np.maximum(fits.pixels, 1)
-            # Of a place that the solver leaves, or on the edge, nothing is known.
-            sigma = np.where(near[:, None] & inner, np.sqrt(variance + at_edges[:, None]), np.inf)
-        if self._method == "gaussian":
-            shift = np.where(near[:, None], -fits.motion[:, :2, 2], shift)
-        return np.where(known, np.where(inner, shift, peak), np.nan), np.where(known, sigma, np.nan)
+    The scores of a plane are of other pixels at every shift, which bends its peak near a mask's edge: their fit is
+    where the solver begins, with pixels that count in both, whatever the shift.
+    """
+    known = np.isfinite(found.score)[:, None]
+    inner = known & ~found.on_edge[:, None]
+    offset, _ = refine(np.where(inner[..., None], beside, 0.0), method, 1)
+    shift = peak + offset
+    fits = pyramid.refined(pyramid.sizes(frames), np.arange(len(frames)), translated(shift), counts)
+    with np.errstate(invalid="ignore"):
+        near = (np.abs(fits.motion[:, :2, 2] + shift) < FARTHEST).all(axis=1) & fits.converged
+        variance, at_edges = np.diagonal(fits.covariance, 0, 1, 2), AT_EDGES**2 / np.maximum(fits.pixels, 1)
+        # Of a place that the solver leaves, or on the edge, nothing is known.
+        sigma = np.where(near[:, None] & inner, np.sqrt(variance + at_edges[:, None]), np.inf)
+    if method == "gaussian":
+        shift = np.where(near[:, None], -fits.motion[:, :2, 2], shift)
+    return np.where(known, np.where(inner, shift, peak), np.nan), np.where(known, sigma, np.nan)
 
 
 def _rated(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xcorr_app.arguments import as_number
-from xcorr_app.arrays.kinds import as_array
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.masked.rules import Masks
@@ -111,8 +110,7 @@ def estimate_motion(
     if mask is not None or given.mask is not None:
         if model == PATCHES or (mask is not None and given.mask is not None):
             raise ArgumentError("mask: patches take none, nor masked arrays; use a linear model, or fill the stack")
-        rule = given.mask if mask is None else mask
-        masks = Masks.of(rule if isinstance(rule, str) else as_array(rule, "mask"), moves=mask_moves)
+        masks = Masks.of(given.mask if mask is None else mask, moves=mask_moves)
     with given.on_its_device(), shown(progress) as report:
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)

@@ -28,7 +28,6 @@ from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 from xcorr_app.registration.stack.preparation import prepare
 from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
 
-_SAMPLED_FRAMES = 5
 _AT_ONCE = 8
 """Frames whose light is fitted together."""
 _MIN_CHANGE = 0.005
@@ -65,7 +64,7 @@ def evenly_lit(
     shifts = measured.shifts - measured.shifts[middle]
     plain = replace(settings, contrast=Contrast(), smooth_time=1)
     reference = ReferenceLight(prepare(frames.read(middle, middle + 1), _as_they_are(plain)).frames[0])
-    few = spread(known[known != middle], _SAMPLED_FRAMES)
+    few = spread(known[known != middle])
     if not changes(_compared(reference, frames, few, shifts, _as_they_are(plain))):
         return None
     lit = _lit(reference, frames, middle, known, shifts, plain)
@@ -97,8 +96,7 @@ def _once_more(lit: EvenlyLitFrames, middle: int, settings: Settings, measure: T
     """Shifts (T, 2) onto the middle frame, measured under even light; as they were where others are found."""
     shifts = measure(lit, middle, settings).shifts
     shifts = shifts - shifts[middle]
-    with np.errstate(invalid="ignore"):
-        near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _MAX_BENDING
+    near = np.abs(shifts - lit.shifts).max(axis=1, keepdims=True) < _MAX_BENDING
     return np.where(near, shifts, lit.shifts)
 
 
@@ -119,8 +117,7 @@ def is_nearer(lit: EvenlyLitFrames, before: ShiftColumns, after: ShiftColumns) -
 def _known(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[np.intp]:
     """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
     known = near_each_other(measured, shape)
-    with np.errstate(invalid="ignore"):
-        by_chance = (measured.false_alarm > MAX_FALSE_ALARM) | (measured.peak_ratio < AMBIGUOUS_RATIO)
+    by_chance = (measured.false_alarm > MAX_FALSE_ALARM) | (measured.peak_ratio < AMBIGUOUS_RATIO)
     return known[~by_chance[known]]
 
 
@@ -144,7 +141,7 @@ def _compared(
 
     walk = Pass(len(groups), _AT_ONCE * frames.shape[0] * frames.shape[1], reference.on_device)
     found = [light for some in walk.over("light", job) for light in some]
-    return Light(**{name: np.concatenate([getattr(one, name) for one in found]) for name in Light.__dataclass_fields__})
+    return Light.joined(found)
 
 
 def changes(light: Light) -> bool:

@@ -6,7 +6,6 @@ import numpy as np
 import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.registration import quality
 from xcorr_app.registration.measuring import reweighted_fit
 from xcorr_app.registration.nuisances import Series
@@ -88,14 +87,9 @@ def _notes(series: Series) -> tuple[str, ...]:
     if notes and sum(counts) > 2 * counts[0]:
         notes.append(f"This took {sum(counts) / counts[0]:.1f} measurements of all frames; shifts alone take one.")
     if (lost := measured.lost(settings)).any() and measured.trusted(settings).sum() > 1:
-        notes.append(_lost_note(lost, window))
+        rows, columns = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+        notes.append(
+            f"In {int(lost.sum())} of {lost.size} frames no peak is sure within {rows} rows and {columns} columns: "
+            "they show something else, or little but noise, or have moved farther (--max-shift)."
+        )
     return tuple(notes)
-
-
-def _lost_note(lost: NDArray[np.bool_], window: ShiftWindow) -> str:
-    """Say what may have become of frames (T,) that nothing in the window stands for."""
-    rows, columns = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
-    return (
-        f"In {int(lost.sum())} of {lost.size} frames no peak is sure within {rows} rows and {columns} columns: they "
-        "show something else, or little but noise, or have moved farther (--max-shift)."
-    )

@@ -79,7 +79,7 @@ def picture_file(image: NDArray[Any], scale: GreyScale, limit: int) -> tuple[str
                 return kind, data
         if image.size <= _FEW:
             return kind, data
-        image = block_mean(image, 2, 2)
+        image = block_mean(image, 2)
 
 
 def _lossy(grey: NDArray[np.uint8], finite: NDArray[np.bool_], quality: int) -> tuple[str, bytes]:

@@ -1,20 +1,15 @@
 """The charts of one stack: the same rows give the same bytes. A chart is None where there is nothing to draw."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration.results.frame_table import array_of
+from xcorr_app.report.records import Bends, FrameRow
 from xcorr_app.report.svg import BETWEEN, GRID, INK, MAX_POINTS, SQUARE, WIDE, Axis, Box, Chart, Vector, colour_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from xcorr_app.report.records import Bends, FrameRow
 
 _DY, _DX = "var(--rows)", "var(--columns)"  # told apart by all
 _MIN_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart

@@ -1,14 +1,13 @@
 """The report: one HTML file that holds everything it shows and asks the network for nothing."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib
 import math
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from xcorr_app.report.encoding import ALONE, MAX_SECTIONS, Room, room_for
@@ -23,11 +22,6 @@ from xcorr_app.report.views import (
     quick_charts,
     thumbnails,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import jinja2
 
 MANY = 12  # stacks beyond which those that are not good come first
 _NEXT = {
@@ -123,14 +117,14 @@ def _visible(text: str) -> str:
     return text
 
 
-def load_template(name: str) -> jinja2.Template:
+def load_template(name: str) -> Any:
     """What is to be filled in; made once, if need be by another thread while stacks are computed."""
     with _making:
         return _environment().get_template(name)
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
+def _environment() -> Any:
     import jinja2
 
     environment = jinja2.Environment(

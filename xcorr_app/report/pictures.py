@@ -1,18 +1,16 @@
 """The pictures of one stack that a report shows: reduced, on a common grey scale, as PNG bytes, with a scale bar."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import cv2
 import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
-_MAX_VALUES = 1 << 15
+_MAX_VALUES = 1 << 13
 _PERCENTILES = (0.2, 99.8)
 """Of the values, which are drawn black and white."""
 _PNG = {"level": 1, "filter": imagecodecs.PNG.FILTER.PAETH, "strategy": imagecodecs.PNG.STRATEGY.RLE}
@@ -117,55 +115,35 @@ class Pictures:
     reduction: int = 1
     preview: NDArray[np.uint8] | None = None
 
-    def shrunk(self, side: int = 512) -> Pictures:
+    def shrunk(self, side: int = 512) -> Self:
         """Average over blocks, so that no picture is longer than `side` pixels; what is not finite is left out."""
         factor = block_side(max(self.mean_before.shape), side)
         if factor == 1:
             return self
-        before, after = (block_mean(image, factor, factor) for image in (self.mean_before, self.mean_after))
+        before, after = (block_mean(image, factor) for image in (self.mean_before, self.mean_after))
         return replace(self, mean_before=before, mean_after=after, reduction=self.reduction * factor)
 
 
-def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, slice] | None = None) -> FloatImage:
-    """Mean of the finite pixels of each block of `rows` x `columns`, within `part` if given; nan where it has none.
+def block_mean(image: NDArray[Any], side: int, part: tuple[slice, slice] | None = None) -> FloatImage:
+    """Mean of the finite pixels of each block of `side` x `side`, within `part` if given; nan where it has none.
 
     Blocks at the far edges may be smaller. Values beyond the range of float32 are clipped to it: this is for
     looking at only.
     """
-    (height, width), steps = image.shape, (rows, columns)
-    inside = part or (slice(0, height), slice(0, width))
-    blocks = [-(-size // step) for size, step in zip(image.shape, steps, strict=True)]
-    values, finite = image[inside], None
-    if not values.size:
-        return np.full(blocks, np.nan, np.float32)
-    if image.dtype.kind == "f":
-        known = np.isfinite(values)
-        finite = None if known.all() else known
-        values = values if finite is None else np.where(finite, values, 0)
+    inside = part or (slice(None), slice(None))
+    blocks = [-(-size // side) for size in image.shape]
+    kind: Any = np.float32 if image.dtype in (np.uint8, np.int16, np.uint16, np.float32) else np.float64
     # Blocks of one size, by a rim of zeros that count for nothing.
-    ends = [size * step for size, step in zip(blocks, steps, strict=True)]
-    rim = [(side.start, end - side.stop) for side, end in zip(inside, ends, strict=True)]
-
-    kind = np.float32 if image.dtype in (np.uint8, np.int16, np.uint16, np.float32) else np.float64
-    limit = float(np.finfo(np.float32).max)
-    if rows == columns == 1 and part is None:
-        return np.clip(np.where(np.isfinite(image), image, np.nan), -limit, limit).astype(np.float32)
-
-    def mean(pixels: NDArray[Any]) -> Any:
-        whole: Any = np.pad(pixels.astype(kind), rim)
-        return cv2.resize(whole, blocks[::-1], interpolation=cv2.INTER_AREA).reshape(blocks)
-
-    if finite is None:
-        shares = [
-            np.add.reduceat(np.pad(np.ones(size), around), np.arange(0, end, step))
-            for size, around, end, step in zip(values.shape, rim, ends, steps, strict=True)
-        ]
-        share = np.outer(*shares) / (rows * columns)
-    else:
-        share = mean(finite)
-    found: FloatImage = np.divide(
-        mean(values), share, out=np.full(blocks, np.nan), where=share > 0.5 / (rows * columns)
+    values, counted = (np.zeros([side * number for number in blocks], kind) for _ in range(2))
+    rows, columns = (slice(0, size) for size in image.shape)
+    known = np.isfinite(image[inside])
+    np.copyto(values[rows, columns][inside], image[inside], where=known, casting="unsafe")
+    counted[rows, columns][inside] = known
+    mean, share = (
+        cv2.resize(each, blocks[::-1], interpolation=cv2.INTER_AREA).reshape(blocks) for each in (values, counted)
     )
+    limit = float(np.finfo(np.float32).max)
+    found: FloatImage = np.divide(mean, share, out=np.full(blocks, np.nan), where=share > 0.5 / side**2)
     return np.clip(found, -limit, limit, out=found).astype(np.float32)
 
 

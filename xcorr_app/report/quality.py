@@ -1,17 +1,11 @@
 """How good the result is, in the few figures that a stack's section of the report begins with."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from xcorr_app.report.summary import count, grouped
-
-if TYPE_CHECKING:
-    from xcorr_app.registration.assessment import BeforeAfter
-    from xcorr_app.report.records import StackReport
-    from xcorr_app.report.summary import StackSummary
+from xcorr_app.registration.assessment import BeforeAfter
+from xcorr_app.report.records import StackReport
+from xcorr_app.report.summary import StackSummary, count, grouped
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,11 @@ Sign of every shift here: pixels to *add* to a frame to land on the reference, r
 and columns (dx) to the right.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.registration.results.frame_table import FrameRow
@@ -133,7 +131,7 @@ class StackReport:
         return known | {"assessment": None if self.assessment is None else self.assessment.as_record()}
 
     @classmethod
-    def from_record(cls, name: str, record: dict[str, Any], rows: tuple[FrameRow, ...]) -> StackReport:
+    def from_record(cls, name: str, record: dict[str, Any], rows: tuple[FrameRow, ...]) -> Self:
         """Undo `as_record`, of what JSON makes of it."""
         known = {each: record[each] for each in _SUMMED_UP} | {"notes": tuple(map(str, record["notes"]))}
         assessment = None if record["assessment"] is None else Assessment.from_record(record["assessment"])

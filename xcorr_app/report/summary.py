@@ -1,20 +1,15 @@
 """A stack in one line, and a run in one sentence: for the terminal and for the head of the report."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from xcorr_app.registration.quality import LOW_SCORE, UNREADABLE, is_trusted
 from xcorr_app.registration.results.frame_table import array_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from xcorr_app.report.records import StackReport
+from xcorr_app.report.records import StackReport
 
 Level = Literal["good", "doubtful", "failed"]
 

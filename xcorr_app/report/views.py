@@ -1,13 +1,13 @@
 """From records to what the page shows: pictures as data addresses, their shapes, captions and alternatives."""
 
-from __future__ import annotations
-
 import base64
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.report.encoding import ALONE, Room, film, picture_file
 from xcorr_app.report.figures import (
@@ -21,14 +21,8 @@ from xcorr_app.report.figures import (
     turn_chart,
 )
 from xcorr_app.report.pictures import GreyScale, ScaleBar, grey_scale, scale_bar
+from xcorr_app.report.records import FrameRow, Pictures, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from xcorr_app.report.records import FrameRow, Pictures, StackReport
 
 _THINNEST = 30.0  # a picture longer than this many times its width is drawn thicker than it is
 _SAME = " No frame was moved: after equals before."
@@ -57,16 +51,6 @@ class Picture:
     max_width: str
     pixelated: bool
     bar: ScaleBar | None = None
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The same picture before and after registration, on one grey scale."""
-
-    title: str
-    before: Picture
-    after: Picture
-    caption: str
 
 
 def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
@@ -209,7 +193,7 @@ def _bends(stack: StackReport) -> tuple[Chart, ...]:
     return (Chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
 
 
-def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> Pair:
+def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> dict[str, Any]:
     """The mean of all frames, before and after."""
     before, after = pictures.mean_before, pictures.mean_after
     scale = grey_scale(before, after)
@@ -225,7 +209,7 @@ def means(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> Pair:
         bar = None if pixel_width is None else scale_bar(image.shape[1], pixel_width, stack.unit)
         return _picture(name, alt, image, scale, room.picture, bar)
 
-    return Pair("Mean over all frames", side("before", before), side("after", after), caption)
+    return {"before": side("before", before), "after": side("after", after), "caption": caption}
 
 
 def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> list[tuple[FrameRow, Picture]]:

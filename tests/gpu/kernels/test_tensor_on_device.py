@@ -253,7 +253,8 @@ def test_scaling_loses_nothing(cupy, name, split, bound, scales):
     lefts, rights = scaled(problem, *scales)
     assert_near(computed(cupy, lefts, rights, problem, split=split), lefts, rights, problem, bound)
     on_device, kernel = (cupy.asarray(lefts), cupy.asarray(rights)), kernel_for(problem, split)
-    plain = plain_sums(problem, *on_device, SummedAreaTables(problem), kernel, split=split).get()
+    out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
+    plain = plain_sums(problem, *on_device, SummedAreaTables(problem), kernel, split=split, out=out).get()
     exact = sums(lefts.astype(np.float64), rights.astype(np.float64), problem)
     np.testing.assert_allclose(plain, exact, rtol=0, atol=bound * norms(centred(lefts), centred(rights)))
 

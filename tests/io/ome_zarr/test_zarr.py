@@ -19,7 +19,7 @@ from xcorr_app.io.cached_planes import read_planes
 from xcorr_app.io.checksum import Checksums
 from xcorr_app.io.ome_zarr.zarr_write import ZarrWriter
 from xcorr_app.io.outputs import new_writer
-from xcorr_app.io.source import plane_positions
+from xcorr_app.io.source import ZarrTags, plane_positions
 
 zarr = pytest.importorskip("zarr")
 
@@ -64,7 +64,9 @@ def make_group(path, data, axes, zarr_format=2, chunks=None, others=None, transf
 @pytest.mark.parametrize("compression", [None, "zstd", "zlib"])
 def test_what_is_written_is_read_back(tmp_path, axes, shape, version, compression):
     data = noise(shape)
-    path = write(tmp_path / "a.ome.zarr", data, metadata_of(data, axes), version=version, compression=compression)
+    path = write(
+        tmp_path / "a.ome.zarr", data, metadata_of(data, axes, zarr=ZarrTags(version)), compression=compression
+    )
     stack = read_stack(path)
     np.testing.assert_array_equal(stack.data, data.transpose([axes.index(axis) for axis in stack.metadata.axes]))
     known = metadata_of(data, axes)
@@ -86,7 +88,7 @@ def test_every_type_of_pixel(tmp_path, dtype):
 def test_the_models_of_the_format_accept_what_is_written(tmp_path, version):
     models = pytest.importorskip("ome_zarr_models")
     data = noise((3, 2, 40, 50))
-    path = write(tmp_path / "a.ome.zarr", data, metadata_of(data, "TCYX"), version=version, pyramid=3)
+    path = write(tmp_path / "a.ome.zarr", data, metadata_of(data, "TCYX", zarr=ZarrTags(version)), pyramid=3)
     image = models.open_ome_zarr(zarr.open_group(str(path), mode="r"))
     assert type(image).__module__.split(".")[1] == "v" + version.replace(".", "")
     assert type(image).__name__ == "Image"
@@ -196,7 +198,7 @@ def test_urls(tmp_path):
     pytest.importorskip("aiohttp")
     data = noise((3, 12, 13))
     # Python's server sends files whole; parts of them, which shards need, not.
-    path = write(tmp_path / "a.ome.zarr", data, metadata_of(data, "TYX"), version="0.4")
+    path = write(tmp_path / "a.ome.zarr", data, metadata_of(data, "TYX", zarr=ZarrTags("0.4")))
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -258,8 +260,6 @@ def test_what_is_not_written_is_refused(tmp_path):
     data = noise((3, 12, 13))
     with pytest.raises(ArgumentError):
         ZarrWriter(tmp_path / "a.zarr", metadata_of(data, "TYX"), compression="lzw")
-    with pytest.raises(ArgumentError):
-        ZarrWriter(tmp_path / "a.zarr", metadata_of(data, "TYX"), version="0.6")
     with pytest.raises(ArgumentError, match="--format"):
         new_writer(tmp_path / "a.tif", metadata_of(data, "TYX"), pyramid=2)
 

@@ -7,7 +7,7 @@ from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation import overlap
 from xcorr_app.correlation.engines import ENGINES
-from xcorr_app.correlation.engines.fft import FFTEngine
+from xcorr_app.correlation.engines.fft import FFT
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.verification import scores_by_definition
 
@@ -27,7 +27,7 @@ class PlantedError:
         return None
 
     def bind(self, left_shape, right_shape, window, xp):
-        correlator, spoil = FFTEngine().bind(left_shape, right_shape, window, xp), self._spoil
+        correlator, spoil = FFT.bind(left_shape, right_shape, window, xp), self._spoil
 
         class Spoilt:
             left, right = staticmethod(correlator.left), staticmethod(correlator.right)

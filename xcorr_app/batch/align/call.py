@@ -1,14 +1,12 @@
 """`align`: the whole of ``xcorr align`` as one call, and what it returns."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +103,7 @@ class Alignment(Mapping[str, AlignedStack]):
     """``run.json``."""
 
     @classmethod
-    def of(cls, run: Run, out: Path) -> Alignment:
+    def of(cls, run: Run, out: Path) -> Self:
         """Gather the result of a run."""
         stacks = tuple(_stack(report_of(outcome), out, failed=outcome.failed) for outcome in run.outcomes)
         return cls(stacks, out, run.report, run.record)

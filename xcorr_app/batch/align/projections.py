@@ -160,7 +160,7 @@ class Projections:
             if number in self._wanted:
                 image = to_host(before[i])
                 step = block_side(max(image.shape), THUMBNAIL_SIDE)
-                self._thumbnails[number] = block_mean(image, step, step)
+                self._thumbnails[number] = block_mean(image, step)
         shown = [i for i, number in enumerate(numbers) if number in self._previewed]
         if shown:
             of_shown = (_small(before[shown], None), _small(after[shown], extents[shown]))
@@ -250,9 +250,9 @@ def _small(images: Array, extents: NDArray[np.int64] | None) -> NDArray[np.float
     if is_device_array(images):
         return _small_on_device(images, extents, step)
     if extents is None:
-        return np.stack([block_mean(image, step, step) for image in images])
+        return np.stack([block_mean(image, step) for image in images])
     parts = [(slice(top, bottom), slice(left, right)) for top, bottom, left, right in extents.tolist()]
-    return np.stack([block_mean(image, step, step, part) for image, part in zip(images, parts, strict=True)])
+    return np.stack([block_mean(image, step, part) for image, part in zip(images, parts, strict=True)])
 
 
 def _small_on_device(images: Array, extents: NDArray[np.int64] | None, step: int) -> NDArray[np.float32]:

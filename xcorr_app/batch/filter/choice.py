@@ -1,12 +1,10 @@
 """Which filter a run applies: a named one with its numbers, taps from a file, or a bank as ``--bank`` names it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from xcorr_app.batch import choices
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks, named
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.io.images.npy import open_array
+from xcorr_app.io.images.npy import read_numbers
 from xcorr_app.io.matrices import read_matrix
 
 TEXT_SUFFIXES = (".csv", ".txt")
@@ -32,22 +30,12 @@ def read_taps(path: Path) -> NDArray[np.float64]:
     if suffix not in (".npy", *TEXT_SUFFIXES):
         raise InputError(f"{path}: taps are read from .npy, {' or '.join(TEXT_SUFFIXES)}; save them as one of these")
     if suffix == ".npy":
-        taps = _read_npy(path, "taps are a rectangle of rows and columns", (1, 2), _MAX_BYTES_OF_TAPS)
-        return taps.reshape(-1, taps.shape[-1])
+        taps = read_numbers(path, (1, 2), "taps are a rectangle of real numbers", _MAX_BYTES_OF_TAPS)
+        return _finite(path, taps.reshape(-1, taps.shape[-1]))
     table = read_matrix(path)
     if table.names:
         raise InputError(f"{path}: rows begin with something that is no number: {table.names[0][:60]}")
     return _finite(path, table.matrix)
-
-
-def _read_npy(path: Path, form: str, axes: tuple[int, ...], max_bytes: int) -> NDArray[np.float64]:
-    stored = open_array(path)
-    if stored.ndim not in axes or stored.size == 0 or stored.nbytes > max_bytes:
-        raise InputError(f"{path}: holds {stored.dtype} of shape {stored.shape}; {form}")
-    if stored.dtype.kind not in "buif" or stored.dtype.itemsize > 8:
-        raise InputError(f"{path}: holds {stored.dtype}; filters are real numbers of up to 64 bits")
-    with np.errstate(invalid="ignore"):  # what is no number is refused
-        return _finite(path, np.array(stored, dtype=np.float64))
 
 
 def _finite(path: Path, taps: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -76,7 +64,7 @@ def parse_bank(text: str) -> FilterBank:
     if _is_file(text):
         path = Path(text)
         form = "a bank is numbers of shape (filters, rows, columns)"
-        return _numbered(path.stem, _read_npy(path, form, (3,), _MAX_BYTES))
+        return _numbered(path.stem, _finite(path, read_numbers(path, (3,), form, _MAX_BYTES)))
     name, colon, numbers = text.partition(":")
     if name not in BANKS:
         raise ArgumentError(f"bank {text!r} is not known: write {', '.join(choices.BANKS)} or FILE.npy")
@@ -151,7 +139,7 @@ class FilterChoice:
         return self.name in ("sobel", "laplacian", "log", "dog")
 
     @classmethod
-    def parse(cls, name: str, argument: str) -> FilterChoice:
+    def parse(cls, name: str, argument: str) -> Self:
         """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here."""
         if name == "taps":
             if not argument:

@@ -13,8 +13,6 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import DamagedFileError, ShapeError
 from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.device import planned
-from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.kernel_names import kernel_name
 from xcorr_app.filtering.request import checked_request
@@ -66,7 +64,6 @@ class Filter(OneFile[FilterOptions]):
         """
         options, target, bank = self.options, self.target(spec.name), self.options.choice.bank
         unreadable: dict[str, str] = {}
-        engines: dict[str, None] = {}
         notes: list[str] = [*spec.notes]
         clipped = non_finite = 0
         source, positions = opened.source, opened.positions
@@ -75,13 +72,13 @@ class Filter(OneFile[FilterOptions]):
         else:
             metadata = bank_metadata(source.metadata, bank, options)
 
-        def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str], str]:
+        def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str]]:
             chunk = opened.read_for(xp, start, stop)
-            after, count, engine = _filtered(chunk.frames, options)
+            after, count = _filtered(chunk.frames, options)
             after = after.astype(metadata.dtype, copy=False)
             for plane in chunk.unreadable:
                 after[plane - start] = 0
-            return after, count, chunk.unreadable, engine
+            return after, count, chunk.unreadable
 
         with resources.step("filter"), resources.writer(target, metadata) as writer:
             rows, columns = source.metadata.shape[-2:]
@@ -89,9 +86,8 @@ class Filter(OneFile[FilterOptions]):
             results = over_planes(
                 self.device.xp, len(positions), pixels, job, ("filter", "filtered"), resources.progress, notes
             )
-            for after, beyond, damaged, engine in results:
+            for after, beyond, damaged in results:
                 clipped += beyond
-                engines[engine] = None
                 unreadable |= {str(plane): reason for plane, reason in damaged.items()}
                 if len(unreadable) == len(positions):
                     raise DamagedFileError(next(iter(unreadable.values())))
@@ -106,12 +102,13 @@ class Filter(OneFile[FilterOptions]):
         notes += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
         if len(shown) < len(unreadable):
             notes.append(f"... and {len(unreadable) - len(shown)} more planes; run.json lists them all")
+        decided = _decision(source.metadata, options, self.device.xp)
         facts = {
             "planes": len(positions),
             "shape": list(metadata.shape),
             "axes": metadata.axes,
             "dtype": metadata.dtype.name,
-            "engine": ", ".join(engines),
+            "engine": "bank" if bank is not None else decided.kernel or decided.engine,
             "clipped_pixels": clipped,
             "non_finite_pixels": non_finite,
             "unreadable": unreadable,
@@ -124,24 +121,14 @@ class Filter(OneFile[FilterOptions]):
         return bool(result["unreadable"])
 
 
-def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
-    """Filtered images, number of clipped pixels, and what computed them."""
+def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int]:
+    """Filtered images, and number of clipped pixels."""
+    # The CPU takes over where memory runs out, and has no kernels by name.
+    named: Any = options.asked_kernel if is_device_array(images) else "auto"
     if options.choice.bank is not None:
-        named: Any = (
-            options.asked_kernel if is_device_array(images) else "auto"
-        )  # the CPU takes over where memory runs out
         how = {"mode": options.border, "cval": options.cval, "method": named}
-        return filter_bank(images, options.choice.bank.filters, **how), 0, "bank"
-    taps = options.choice.taps
-    how = _how(options, images.dtype)
-    if is_device_array(images):
-        how["kernel"] = options.asked_kernel
-        after, count = filter_frames(images, taps, **how)
-        decision = planned(images, taps, **how)
-        return after, count, decision.kernel or decision.engine
-    after, count = filter_frames(images, taps, **how)
-    request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
-    return after, count, chosen_engine(request.kernel, finite=True)
+        return filter_bank(images, options.choice.bank.filters, **how), 0
+    return filter_frames(images, options.choice.taps, kernel=named, **_how(options, images.dtype))
 
 
 def _how(options: FilterOptions, pixels: np.dtype[Any]) -> dict[str, Any]:

@@ -132,9 +132,9 @@ def print_timings(console: Console, stages: Stages) -> None:
         rate = "" if stage.rate is None else f"{stage.rate:.2f} GB/s"
         table.add_row(stage.name, f"{stage.busy:.2f} s" if stage.busy else "", waited, size, rate)
     console.print(table)
-    if (pace := stages.pace()) is not None:
-        (stage,) = (stage for stage in stages.times() if stage.name == pace)
-        say(console, f"The slowest stage, which set the pace: {pace} ({stage.held_up:.1f} s)")
+    slowest = max(stages.times(), key=lambda stage: stage.held_up, default=None)
+    if slowest is not None:
+        say(console, f"The slowest stage, which set the pace: {slowest.name} ({slowest.held_up:.1f} s)")
 
 
 def print_run(

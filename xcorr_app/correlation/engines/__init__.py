@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines.base import Correlator, Engine
-from xcorr_app.correlation.engines.definition import DefinitionEngine
-from xcorr_app.correlation.engines.direct import DirectEngine
-from xcorr_app.correlation.engines.fft import FFTEngine
-from xcorr_app.correlation.engines.tensor import TensorEngine
+from xcorr_app.correlation.engines.definition import DEFINITION
+from xcorr_app.correlation.engines.direct import direct_engine
+from xcorr_app.correlation.engines.fft import FFT
+from xcorr_app.correlation.engines.tensor import tensor_engine
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
@@ -28,9 +27,8 @@ __all__ = [
     "limits_of",
 ]
 
-_ALL: tuple[Engine, ...] = (FFTEngine(), DirectEngine(), TensorEngine(), DefinitionEngine())
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
-_WITH_OPTIONS: dict[str, Callable[[KernelOptions | None], Engine]] = {"direct": DirectEngine, "tensor": TensorEngine}
+ENGINES = {engine.name: engine for engine in (FFT, direct_engine(), tensor_engine(), DEFINITION)}
+_WITH_OPTIONS = {"direct": direct_engine, "tensor": tensor_engine}
 
 
 def limits_of(xp: Any) -> DeviceLimits | None:

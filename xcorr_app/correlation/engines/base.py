@@ -1,11 +1,13 @@
 """The contract of an engine: it returns the plain sums ``C[dy, dx]`` for a form and a shift window.
 
 Normalisation, peaks, sub-pixel positions and quality are computed above the engines, once, and give the same
-answer whichever engine ran. An engine is right when it equals :mod:`xcorr_app.correlation.definition`.
+answer whichever engine ran. An engine is right when it equals :mod:`xcorr_app.correlation.engines.definition`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,21 +65,35 @@ class ConvertsOnLoad:
     right = left
 
 
-class Engine(Protocol):
-    """A way to compute plain sums; stateless, one instance for the process."""
+_SINGLE = frozenset({np.dtype(np.float32)})
+
+
+def _runs(_: Any) -> str | None:
+    return None
+
+
+def needs_device(xp: Any) -> str | None:
+    """Why an engine of CUDA kernels cannot run on arrays of a module; None if it can."""
+    return "it runs on a CUDA device, with CuPy arrays" if xp is np else None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way to compute plain sums.
+
+    Attributes
+    ----------
+    name : str
+        By which it is asked for.
+    bind : callable
+        Takes the shapes of left and right matrices, a window and the array module; returns a correlator.
+    unavailable : callable
+        Says why the engine cannot run on arrays of a module; None if it can.
+    reads : frozenset of dtype
+        Types of matrices that can be handed over as they are, where the planes are float32.
+    """
 
     name: str
-
-    def unavailable(self, xp: Any) -> str | None:
-        """Why the engine cannot run on arrays of the module `xp`; None if it can."""
-        ...
-
-    def reads(self, dtype: np.dtype[Any]) -> bool:
-        """Whether matrices of this type of element can be handed over as they are, where the planes are float32."""
-        ...
-
-    def bind(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> Correlator:
-        """Return a correlator for matrices of these shapes."""
-        ...
+    bind: Callable[[tuple[int, int], tuple[int, int], ShiftWindow, Any], Correlator]
+    unavailable: Callable[[Any], str | None] = _runs
+    reads: frozenset[np.dtype[Any]] = _SINGLE

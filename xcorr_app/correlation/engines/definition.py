@@ -1,35 +1,41 @@
-"""Engine ``definition``: every shift summed on its own in float64. The oracle, slow and plain."""
+"""Engine ``definition``: every shift summed on its own in float64. The oracle, slow and plain.
+
+``C[dy, dx] = sum over y, x of left[y + dy, x + dx] * right[y, x]``, terms outside either matrix being zero.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from xcorr_app.correlation.definition import correlate_by_definition
-from xcorr_app.correlation.engines.base import AsTheyAre
+from xcorr_app.correlation.engines.base import AsTheyAre, Engine
+from xcorr_app.correlation.overlap import overlap_slices
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 
 
-class DefinitionEngine:
-    """Plain sums by their definition, on the CPU in float64."""
+def correlate_by_definition(left: ArrayLike, right: ArrayLike, window: ShiftWindow) -> NDArray[np.float64]:
+    """Correlation plane of one pair of matrices, each shift summed on its own in float64.
 
-    name = "definition"
+    Parameters
+    ----------
+    left : array_like, shape (H, W)
+    right : array_like, shape (H', W')
+    window : ShiftWindow
+        Shifts to compute, in pixels.
 
-    def unavailable(self, xp: Any) -> str | None:
-        """Say that device arrays are not taken."""
-        return None if xp is np else "it runs on NumPy arrays only"
-
-    def reads(self, dtype: np.dtype[Any]) -> bool:
-        """Say that the matrices are to be in the precision of the planes."""
-        return dtype == np.float32
-
-    def bind(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> DefinitionCorrelator:
-        """Return a correlator over the window."""
-        return DefinitionCorrelator(window)
+    Returns
+    -------
+    ndarray of float64, shape `window.shape`
+    """
+    left = np.asarray(left, dtype=np.float64)
+    right = np.asarray(right, dtype=np.float64)
+    plane = np.zeros(window.shape)
+    for i, dy in enumerate(window.dys):
+        for j, dx in enumerate(window.dxs):
+            of_left, of_right = overlap_slices(left.shape, right.shape, int(dy), int(dx))
+            plane[i, j] = np.sum(left[of_left] * right[of_right])
+    return plane
 
 
 class DefinitionCorrelator(AsTheyAre):
@@ -46,3 +52,10 @@ class DefinitionCorrelator(AsTheyAre):
         for index in np.ndindex(batch):
             planes[index] = correlate_by_definition(lefts[index], rights[index], self._window)
         return planes
+
+
+DEFINITION = Engine(
+    "definition",
+    lambda _left, _right, window, _xp: DefinitionCorrelator(window),
+    lambda xp: None if xp is np else "it runs on NumPy arrays only",
+)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines.base import ConvertsOnLoad
+from xcorr_app.correlation.engines.base import ConvertsOnLoad, Engine, needs_device
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.options import KernelOptions
@@ -27,27 +27,9 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES
 _READ = frozenset(map(np.dtype, INPUT_TYPES))
 
 
-class DirectEngine:
-    """Plain sums by CUDA kernels."""
-
-    name = "direct"
-
-    def __init__(self, options: KernelOptions | None = None) -> None:
-        self._options = options or KernelOptions()
-
-    def unavailable(self, xp: Any) -> str | None:
-        """Say that only device arrays are taken."""
-        return "it runs on a CUDA device, with CuPy arrays" if xp is np else None
-
-    def reads(self, dtype: np.dtype[Any]) -> bool:
-        """Say that the kernels convert what they load."""
-        return dtype in _READ
-
-    def bind(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> DirectCorrelator:
-        """Return a correlator over the window."""
-        return DirectCorrelator(left_shape, right_shape, window, self._options)
+def direct_engine(options: KernelOptions | None = None) -> Engine:
+    """Return the engine of the CUDA kernels, which convert what they load."""
+    return Engine("direct", functools.partial(DirectCorrelator, options or KernelOptions()), needs_device, _READ)
 
 
 class DirectCorrelator(ConvertsOnLoad):
@@ -55,10 +37,11 @@ class DirectCorrelator(ConvertsOnLoad):
 
     def __init__(
         self,
+        options: KernelOptions,
         left_shape: tuple[int, int],
         right_shape: tuple[int, int],
         window: ShiftWindow,
-        options: KernelOptions,
+        _xp: Any,
     ) -> None:
         super().__init__(_READ, "engine 'direct' sums in float32")
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.correlation.engines.base import Correlator
+from xcorr_app.correlation.engines.base import Correlator, Engine
 from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, plan
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
 from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
@@ -22,30 +22,12 @@ from xcorr_app.gpu.direct.fft_size import smallest_size
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 
-class FFTEngine:
-    """Plain sums by the correlation theorem."""
+def _bound(left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any) -> Correlator:
+    make = HostFFTCorrelator if xp is np else DeviceFFTCorrelator
+    return over_overlaps(lambda computed: make(left_shape, right_shape, computed), left_shape, right_shape, window, xp)
 
-    name = "fft"
 
-    def unavailable(self, xp: Any) -> str | None:
-        """Return None: it runs wherever arrays do."""
-        return None
-
-    def reads(self, dtype: np.dtype[Any]) -> bool:
-        """Say that the matrices are to be in the precision of the planes."""
-        return dtype == np.float32
-
-    def bind(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> Correlator:
-        """Return a correlator that transforms at a good size for these shapes and this window."""
-
-        def make(computed: ShiftWindow) -> Correlator:
-            if xp is np:
-                return HostFFTCorrelator(left_shape, right_shape, computed)
-            return DeviceFFTCorrelator(left_shape, right_shape, computed)
-
-        return over_overlaps(make, left_shape, right_shape, window, xp)
+FFT = Engine("fft", _bound)
 
 
 class HostFFTCorrelator:

@@ -8,12 +8,13 @@ Registration searches peaks among fp16 sums, which is several times as fast, and
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.correlation.choice import decide_planes
-from xcorr_app.correlation.engines.base import ConvertsOnLoad, Correlator
+from xcorr_app.correlation.engines.base import ConvertsOnLoad, Engine, needs_device
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.kernels import max_pairs
@@ -31,34 +32,22 @@ _TABLE_BYTES = 256 << 20
 """Summed-area tables made at a time."""
 
 
-class TensorEngine:
-    """Plain sums by products of fp16."""
-
-    name = "tensor"
-
-    def __init__(self, options: KernelOptions | None = None) -> None:
-        self._options = options or KernelOptions()
-
-    def unavailable(self, xp: Any) -> str | None:
-        """Say that only device arrays are taken, and which devices."""
-        return "it runs on a CUDA device, with CuPy arrays" if xp is np else _limits().why_no_tensor_cores
-
-    def reads(self, dtype: np.dtype[Any]) -> bool:
-        """Say that the kernels convert what they load."""
-        return dtype in _READ
-
-    def bind(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> Correlator:
-        """Return a correlator over the window."""
-        return TensorCorrelator(left_shape, right_shape, window, self._options)
+def tensor_engine(options: KernelOptions | None = None) -> Engine:
+    """Return the engine of products of fp16, whose kernels convert what they load."""
+    bind = functools.partial(TensorCorrelator, options or KernelOptions())
+    return Engine("tensor", bind, lambda xp: needs_device(xp) or _limits().why_no_tensor_cores, _READ)
 
 
 class TensorCorrelator(ConvertsOnLoad):
     """The kernels for fixed shapes, a fixed window and a precision."""
 
     def __init__(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, options: KernelOptions
+        self,
+        options: KernelOptions,
+        left_shape: tuple[int, int],
+        right_shape: tuple[int, int],
+        window: ShiftWindow,
+        _xp: object,
     ) -> None:
         super().__init__(_READ, "engine 'tensor' reads integers of at most 16 bits and float32")
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
@@ -77,13 +66,10 @@ class TensorCorrelator(ConvertsOnLoad):
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             into = planes[part.plane : part.plane + part.problem.pairs]
-            kernel = self._kernel(part.problem, these.dtype.name, those.dtype.name)
+            asked: Any = {"dtypes": (these.dtype.name, those.dtype.name), "engine": "tensor", "options": self._options}
+            kernel = decide_planes(part.problem, **asked, limits=_limits()).kernel
             plain_sums(part.problem, these, those, self._tables, kernel, split=self._split, out=into)
         return planes.reshape(lefts.shape[0], per_left, *self._window.shape)
-
-    def _kernel(self, problem: Problem, *dtypes: str) -> str:
-        types = dtypes[0], dtypes[1]
-        return decide_planes(problem, dtypes=types, engine="tensor", options=self._options, limits=_limits()).kernel
 
     def _problem(self, lefts: int, rights: int, per_left: int) -> Problem:
         return problem_of(*self._shapes, self._window, lefts, rights, per_left)

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import stored_filters
 from xcorr_app.gpu.im2win.run import bound_form
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.memory import with_smaller
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.gpu.runtime.types import name_of
 
 __all__ = ["PADDED_BYTES", "KernelBank", "bank_on_device"]
 
@@ -43,7 +43,7 @@ _problem = functools.lru_cache(maxsize=256)(BankProblem)  # its checks take long
 
 def bank_on_device(
     images: Any,
-    filters: npt.NDArray[Any] | KernelBank,
+    bank: KernelBank,
     out: Any,
     *,
     kernel: str | Im2winOptions = "implicit",
@@ -52,18 +52,9 @@ def bank_on_device(
     stride: int = 1,
     padded_bytes: int = PADDED_BYTES,
 ) -> None:
-    """Correlate a batch of images with a bank of filters of as many channels; no flip."""
-    shape = filters.values.shape if isinstance(filters, KernelBank) else filters.shape
-    if images.ndim != 4 or len(shape) != 4 or images.shape[1] != shape[1]:
-        raise ShapeError(f"images {images.shape} and filters {shape} need four axes, and as many channels")
-    if name_of(images.dtype) not in INPUT_TYPES:
-        raise DataTypeError(f"images must be of {', '.join(INPUT_TYPES)}, not {images.dtype}")
-    bank = filters if isinstance(filters, KernelBank) else KernelBank.of(filters)
-    (count, channels, height, width), (number, _, *filter_size) = images.shape, shape
-    problem = _problem(count, channels, height, width, number, filter_size[0], filter_size[1], boundary, stride)
-    shape = (problem.images, problem.filters, *problem.result_shape)
-    if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
-        raise ShapeError(f"out must be a dense float32 array of shape {shape}, not {out.dtype} {out.shape}")
+    """Correlate images (N, C_i, H, W) with a bank of filters of as many channels into a dense `out`; no flip."""
+    number, _, *filter_size = bank.values.shape
+    problem = _problem(*images.shape, number, *filter_size, boundary, stride)
     with on_device_of(images, out):
         with_smaller(
             functools.partial(_run, problem, kernel, images, bank, outside, out),
@@ -91,11 +82,11 @@ def _run(
     out: Any,
     elements: int,
 ) -> None:
-    dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
     how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements)
     parts = _kept_parts(how, bank.content) if bank.values.size <= LARGEST_KEPT else _parts(how, bank.values, kept=False)
+    whole = images if images.flags.c_contiguous else dense(images)
     for part in parts:
-        part(dense, out)
+        part(whole, out)
 
 
 _How: TypeAlias = tuple[int, BankProblem, str | Im2winOptions, str, float, int]
@@ -140,7 +131,7 @@ class _BoundPart:
 
     def __call__(self, images: Any, out: Any) -> None:
         part = self.part
-        padded = sys.modules["cupy"].empty(self.padded_shape, np.float32)
+        padded = empty(self.padded_shape, np.float32)
         self.pad(images[part.first_image :] if part.first_image else images, padded)
         if part.first_row:
             out = out[part.first_image, 0, part.first_row :]

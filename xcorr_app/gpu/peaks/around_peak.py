@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import dense, empty, placed
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
@@ -37,9 +37,8 @@ def started_scores(lefts: Any, rights: Any, peaks: NDArray[np.integer], fewest: 
 
     NaN of fewer pixels than `fewest`.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = rights.shape
-    scores = cupy.empty((count, SIDE, SIDE))
-    arrays = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights), cupy.asarray(peaks, dtype=np.int32), scores
+    scores = empty((count, SIDE, SIDE))
+    arrays = dense(lefts), dense(rights), placed(peaks, dtype=np.int32), scores
     start(around_peak_launch(count, width), arrays, (lefts.shape[0], height, width, fewest))
     return scores

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
-from xcorr_app.gpu.runtime.arrays import is_device_array
+from xcorr_app.gpu.runtime.arrays import dense, empty, is_device_array, placed
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -47,13 +46,12 @@ def common_overlap(
     Peaks are on the host, or int32 on the device. `problem` is that of the tables: what makes them, those of the lefts
     and those of the rights.
     """
-    cupy = importlib.import_module("cupy")
     makes, of_left, of_right = tables
-    around = cupy.ascontiguousarray(around)
-    scores = cupy.empty_like(around)
+    around = dense(around)
+    scores = empty(around.shape, around.dtype)
     launch = common_overlap_launch(problem.pairs, around.shape[1], name_of(lefts.dtype), name_of(rights.dtype))
-    lefts, rights = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights)
-    places = peaks if is_device_array(peaks) else cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
+    lefts, rights = dense(lefts), dense(rights)
+    places = peaks if is_device_array(peaks) else placed(np.ascontiguousarray(peaks, dtype=np.int32))
     arrays = around, lefts, rights, places, of_left, of_right, makes.rows, makes.columns, scores
     start(launch, arrays, (*problem.arguments(), *makes.sizes, 1))
     return scores

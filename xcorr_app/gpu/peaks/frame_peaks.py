@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.noise_sums import LAGS, started_noise_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, start_tile_products
+from xcorr_app.gpu.runtime.arrays import empty
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
@@ -125,9 +125,8 @@ def frame_peaks_launch(frames: int, rules: Rules) -> Launch:
 
 def peak_places(records: Any, first: tuple[int, int]) -> tuple[Any, Any]:
     """Whole shifts (n, 2), int32, and the nearest scores (n, 3, 3) of `records` in a window from shift `first` on."""
-    cupy = importlib.import_module("cupy")
     count = records.shape[0]
-    places, near = cupy.empty((count, 2), np.int32), cupy.empty((count, 3, 3))
+    places, near = empty((count, 2), np.int32), empty((count, 3, 3))
     start(peak_places_launch(count), (records, places, near), (count, *first))
     return places, near
 
@@ -173,14 +172,13 @@ def frame_peaks(
     fit
         One of `FITS`.
     """
-    cupy = importlib.import_module("cupy")
     records, places, near, tables = found
     count, height, width = frames.shape
     groups = noise_groups(height, width, period)
     noise_sums, parts = (records, 0) if noise is None else (noise, noise.shape[1])
     grid = references.grid
     products = start_tile_products(values, references.factors, grid, places)
-    written = cupy.empty((count, _WRITTEN))
+    written = empty((count, _WRITTEN))
     table_size = 2 * tables.shape[1] * tables.shape[2]
     arrays = records, places, near, products, references.sums, references.noise, tables, noise_sums, written
     sizes = count, height, width, references.factors.shape[1], grid.tiles, grid.height * grid.width, table_size

@@ -7,12 +7,12 @@ precision.
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import empty, placed
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.launch import WARP, Launch
@@ -71,9 +71,8 @@ def faded_parts(stack: Any, places: Any, shape: tuple[int, int], side: int, rim:
     `places` (n, 7) on the device says of each image its number, the first row and column of the part, in bins, and two
     shifts for later: what moves it onto the others, and from there back.
     """
-    cupy = importlib.import_module("cupy")
     count, (height, width) = len(places), shape
-    parts, sums = cupy.empty((count, height, width), np.float32), cupy.empty((count, height))
+    parts, sums = empty((count, height, width), np.float32), empty((count, height))
     launch = aligned_bins_launch(count, height, name_of(stack.dtype), side)
     start(launch, (stack, places, parts, sums), (height, width, int(stack.shape[1]), int(stack.shape[2])))
     start(faded_images_launch(count, height, rim), (sums, parts), (height, width))
@@ -82,9 +81,8 @@ def faded_parts(stack: Any, places: Any, shape: tuple[int, int], side: int, rim:
 
 def aligned_products(spectra: Any, places: Any, width: int, low: float) -> NDArray[np.float64]:
     """Products (n, n) of spectra (n, h, w // 2 + 1), single precision, of images of so many columns, once aligned."""
-    cupy = importlib.import_module("cupy")
     count, height, _ = spectra.shape
-    sums = cupy.empty((height, _PAIRS))
+    sums = empty((height, _PAIRS))
     start(aligned_products_launch(height, low), (spectra, places, sums), (count, height, width))
     upper = np.zeros((MOST, MOST))
     upper[np.triu_indices(MOST)] = download(sums).sum(axis=0)
@@ -96,9 +94,8 @@ def left_sums(
     spectra: Any, places: Any, gains: NDArray[np.float64], width: int, limits: tuple[float, float, float]
 ) -> LeftSums:
     """Sums of what such spectra leave, each divided by its gain (n,); `limits` are those of `residual_launch`."""
-    cupy = importlib.import_module("cupy")
     count, height, _ = spectra.shape
-    sums = cupy.empty((height, len(LeftSums._fields)))
+    sums = empty((height, len(LeftSums._fields)))
     numbers = (count, height, width)
-    start(residual_launch(height, *limits), (spectra, places, cupy.asarray(gains), sums), numbers)
+    start(residual_launch(height, *limits), (spectra, places, placed(gains), sums), numbers)
     return LeftSums(*download(sums).sum(axis=0).tolist())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
@@ -35,10 +35,9 @@ def line_sums(
     The sums are, over each second row from `first` + 1 on, of slope times difference and of the slope squared, both of
     the mean of the two rows beside it.
     """
-    cupy = importlib.import_module("cupy")
     height, width = one.shape
-    images = [cupy.ascontiguousarray(each) for each in (*two, one)]
-    whole = cupy.empty(4 * pairs + GROUPS * (height + width))
+    images = [dense(each) for each in (*two, one)]
+    whole = empty(4 * pairs + GROUPS * (height + width))
     launch = line_sums_launch((height, width), pairs, name_of(one.dtype))
     start(launch, (*images, whole[: 4 * pairs], whole[4 * pairs :]), (height, width, first, pairs))
     host = download(whole)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.row_sums import start_row_sums
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import dense, empty, to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import Launch
@@ -45,11 +44,10 @@ def noise_sums(images: Any, period: int, groups: int) -> NDArray[np.float64]:
 
 def started_noise_sums(images: Any, period: int, groups: int, sums: Any = None) -> Any:
     """Sums (n, parts, 14) that `mean_products` takes, on their way, of four rows in every `period`; into `sums`."""
-    cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     launch = noise_sums_launch(count, groups * width, name_of(images.dtype))
-    sums = cupy.empty((count, *launch.extra, _SUMS)) if sums is None else sums
-    start(launch, (cupy.ascontiguousarray(images), sums), (height, width, period, groups, *launch.extra))
+    sums = empty((count, *launch.extra, _SUMS)) if sums is None else sums
+    start(launch, (dense(images), sums), (height, width, period, groups, *launch.extra))
     return sums
 
 
@@ -62,12 +60,11 @@ def started_rows_and_products(images: Any, period: int) -> Callable[[], RowsAndP
 
     What is returned waits for the device, once.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     groups = height // period if period else 0
     parts = noise_sums_launch(count, groups * width, name_of(images.dtype)).extra[0] if period else 0
     of_rows = count * height * 2
-    found = cupy.empty(of_rows + count * parts * _SUMS)
+    found = empty(of_rows + count * parts * _SUMS)
     start_row_sums(images, found[:of_rows], 1)
     if period:
         started_noise_sums(images, period, groups, found[of_rows:])

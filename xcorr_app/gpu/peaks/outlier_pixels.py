@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import dense, empty, to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -74,18 +73,17 @@ def look(image: Any, medians: float, of_lines: float, compared: tuple[Any, ...] 
 
     By so many median steps of pixels, or `of_lines`. The same wait tells what three images `compared` hold.
     """
-    cupy = importlib.import_module("cupy")
     height, width = image.shape
-    image, element = cupy.ascontiguousarray(image), name_of(image.dtype)
+    image, element = dense(image), name_of(image.dtype)
     # One array for all numbers that kernels leave to each other, and one that is waited for.
-    numbers = cupy.empty(_BLOCKS + 2 * _PARTS * max(height, width))
-    whole = cupy.empty(2 * (_BLOCKS + 1) + (_KINDS * _BLOCKS if compared else 0), np.int32)
+    numbers = empty(_BLOCKS + 2 * _PARTS * max(height, width))
+    whole = empty(2 * (_BLOCKS + 1) + (_KINDS * _BLOCKS if compared else 0), np.int32)
     found, means, counts = numbers[:_BLOCKS], numbers[_BLOCKS:], whole[: 2 * _BLOCKS]
     start(outlier_pixels_launch(element), (image, found), (height, width, _BLOCKS))
     start(small_steps_launch(element, 1 / medians), (image, found, counts), (height, width, _BLOCKS))
     start(stuck_lines_launch(element, of_lines), (image, means, whole[2 * _BLOCKS :]), (height, width))
     if compared:
-        images = (cupy.ascontiguousarray(each) for each in compared)
+        images = (dense(each) for each in compared)
         start(held_pixels_launch(element), (*images, whole[2 * _BLOCKS + 2 :]), (height, width, _BLOCKS))
     said = to_host(whole)
     smaller, zero = said[: 2 * _BLOCKS].reshape(_BLOCKS, 2).sum(axis=0).tolist()

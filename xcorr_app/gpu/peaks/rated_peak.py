@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import dense, empty, placed, to_host
 from xcorr_app.gpu.runtime.binder import null_pointer, start
 from xcorr_app.gpu.runtime.launch import Launch
 
@@ -72,12 +71,11 @@ def rate_peaks(
     `tied` (n, 2) are elements that take the place of a peak where the plane is as high there; without them, of equal
     elements that nearest to `zero` does, where that is given. Without `rate` the medians are NaN.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = planes.shape
-    planes, scores = (cupy.ascontiguousarray(each, dtype=np.float64) for each in (planes, scores))
-    records = cupy.empty((count, RATED_RECORD))
-    workspace = cupy.empty(planes.shape) if fisher else null_pointer()
-    of_planes = null_pointer() if tied is None else cupy.asarray(np.ascontiguousarray(tied, dtype=np.int32))
+    planes, scores = (dense(each, dtype=np.float64) for each in (planes, scores))
+    records = empty((count, RATED_RECORD))
+    workspace = empty(planes.shape) if fisher else null_pointer()
+    of_planes = null_pointer() if tied is None else placed(np.ascontiguousarray(tied, dtype=np.int32))
     (top, left), (rows, columns) = (s.start for s in box), (s.stop - s.start for s in box)
     numbers = (
         height,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import null_pointer, start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
@@ -29,12 +29,11 @@ def reference_tiles(images: Any, means: Any, strips: Any, grid: TileGrid) -> tup
     (n, rows, height + 4, width + 4), without means, are those of the tiles with two pixels around them; None where the
     images are not smoothed.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = images.shape
-    factors = cupy.empty((_FACTORS, count, grid.rows, grid.height, grid.columns * grid.width), np.float32)
-    sums = cupy.empty((_KINDS, count, grid.rows, grid.columns))
-    smoothed = null_pointer() if strips is None else cupy.ascontiguousarray(strips)
-    arrays = cupy.ascontiguousarray(images), means, smoothed, factors, sums
+    factors = empty((_FACTORS, count, grid.rows, grid.height, grid.columns * grid.width), np.float32)
+    sums = empty((_KINDS, count, grid.rows, grid.columns))
+    smoothed = null_pointer() if strips is None else dense(strips)
+    arrays = dense(images), means, smoothed, factors, sums
     launch = reference_tiles_launch(count * grid.rows * grid.columns)
     start(launch, arrays, (int(strips is not None), count, height, width, *grid))
     return factors, sums

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
+from xcorr_app.gpu.runtime.arrays import dense
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -22,7 +22,6 @@ def row_sums_launch(rows: int, element: str) -> Launch:
 
 def start_row_sums(images: Any, sums: Any, period: int) -> None:
     """Begin to fill `sums`, of 2 n ceil(h / period) doubles, by every `period`-th row of images (n, h, w)."""
-    cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     launch = row_sums_launch(count * ceil_div(height, period), name_of(images.dtype))
-    start(launch, (cupy.ascontiguousarray(images), sums), (height, width, period))
+    start(launch, (dense(images), sums), (height, width, period))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import dense, empty, to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
@@ -63,9 +62,8 @@ def started_finite(*images: Any) -> Callable[[], bool]:
 
 def started_ranges(*images: Any) -> tuple[list[Any], Callable[[], bool]]:
     """Begin with the ranges (n, parts, 3) of several stacks, for `standard_values`, and with :func:`all_finite`."""
-    cupy = importlib.import_module("cupy")
     sizes = [_KINDS * math.prod(each.shape[:-2]) * _parts(each) for each in images]
-    ranges, parts, first = cupy.empty(sum(sizes)), [], 0
+    ranges, parts, first = empty(sum(sizes)), [], 0
     for each, size in zip(images, sizes, strict=True):
         parts.append(ranges[first : first + size].reshape(-1, _parts(each), _KINDS))
         _start(each, parts[-1])
@@ -79,11 +77,10 @@ def standard_values(images: Any, dtype: np.dtype[Any], rounding: float, ranges: 
 
     `ranges` are those of `started_ranges`, if they are known.
     """
-    cupy = importlib.import_module("cupy")
-    images = cupy.ascontiguousarray(images)
+    images = dense(images)
     ranges = _started(images) if ranges is None else ranges
     pixels, (count, parts) = images.shape[-2] * images.shape[-1], ranges.shape[:2]
-    values, flat = cupy.empty(images.shape, dtype), cupy.empty(images.shape[:-2], np.bool_)
+    values, flat = empty(images.shape, dtype), empty(images.shape[:-2], np.bool_)
     launch = standard_values_launch(count, pixels, name_of(images.dtype), name_of(dtype), rounding)
     start(launch, (images, ranges, values, flat), (pixels, parts, launch.blocks // max(count, 1)))
     return values, flat
@@ -91,8 +88,7 @@ def standard_values(images: Any, dtype: np.dtype[Any], rounding: float, ranges: 
 
 def _started(images: Any) -> Any:
     """Ranges (n, parts, 3) of n images, on their way."""
-    cupy = importlib.import_module("cupy")
-    ranges = cupy.empty((math.prod(images.shape[:-2]), _parts(images), _KINDS))
+    ranges = empty((math.prod(images.shape[:-2]), _parts(images), _KINDS))
     _start(images, ranges)
     return ranges
 
@@ -105,6 +101,6 @@ def _parts(images: Any) -> int:
 
 def _start(images: Any, ranges: Any) -> None:
     """Begin to write the ranges of n images, as many as there are parts of each."""
-    cupy, parts = importlib.import_module("cupy"), _parts(images)
+    parts = _parts(images)
     launch = image_ranges_launch(math.prod(images.shape[:-2]) * parts, name_of(images.dtype))
-    start(launch, (cupy.ascontiguousarray(images), ranges), (images.shape[-2] * images.shape[-1], parts))
+    start(launch, (dense(images), ranges), (images.shape[-2] * images.shape[-1], parts))

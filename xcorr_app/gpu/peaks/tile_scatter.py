@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import dense, empty, placed, to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -52,11 +51,10 @@ def start_tile_products(frames: Any, factors: Any, grid: TileGrid, places: Any) 
 
     `factors` (3, m, rows, height, width), float32, are the smoothed references and their slopes; m is 1 or n.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
-    products = cupy.empty((count, grid.tiles, _SUMS_OF_FRAME))
+    products = empty((count, grid.tiles, _SUMS_OF_FRAME))
     launch = tile_products_launch(name_of(frames.dtype), count * grid.tiles)
-    arrays = cupy.ascontiguousarray(frames), factors, places, products
+    arrays = dense(frames), factors, places, products
     start(launch, arrays, (count, height, width, factors.shape[1], *grid))
     return products
 
@@ -77,12 +75,11 @@ def tile_scatter(
     float32; their sums (18, m, rows, columns), float64; the variances of their white noise, and what a pixel of it adds
     to sums of slopes with slopes along rows and along columns (3, m), float64. `plain` ones are not smoothed.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
     factors, sums, noise = of_reference
-    scatters, places = cupy.empty((count, 2, 2)), cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
+    scatters, places = empty((count, 2, 2)), placed(np.ascontiguousarray(peaks, dtype=np.int32))
     products = start_tile_products(frames, factors, grid, places)
     numbers = count, height, width, factors.shape[1], grid.tiles, grid.height * grid.width, int(plain)
-    start(tile_scatter_launch(count), (products, sums, noise, places, cupy.asarray(offsets), scatters), numbers)
+    start(tile_scatter_launch(count), (products, sums, noise, places, placed(offsets), scatters), numbers)
     found: NDArray[np.float64] = to_host(scatters)
     return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.row_sums import start_row_sums
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -43,18 +43,17 @@ def tile_levels(frames: Any, references: Any, period: int, noise_period: int, mi
 
     By every `period`-th row of each image; noise by four rows in every `noise_period`.
     """
-    cupy = importlib.import_module("cupy")
     height, width = frames.shape[1:]
     split, count = frames.shape[0], frames.shape[0] + references.shape[0]
     rows, groups = ceil_div(height, period), height // noise_period
     parts = noise_sums_launch(1, groups * width, name_of(frames.dtype)).extra[0]
-    of_rows, of_noise = cupy.empty((count, rows, 2)), cupy.empty((count, parts, _NOISE_SUMS))
+    of_rows, of_noise = empty((count, rows, 2)), empty((count, parts, _NOISE_SUMS))
     for stack, part in ((frames, slice(0, split)), (references, slice(split, count))):
-        images = cupy.ascontiguousarray(stack)
+        images = dense(stack)
         start_row_sums(images, of_rows[part], period)
         launch = noise_sums_launch(stack.shape[0], groups * width, name_of(stack.dtype))
         start(launch, (images, of_noise[part]), (height, width, noise_period, groups, parts))
-    levels = cupy.empty((count, 3))
+    levels = empty((count, 3))
     start(tile_levels_launch(count, min_clean), (of_rows, of_noise, levels), (count, rows, width, groups, parts))
     return levels[:split], levels[split:]
 
@@ -65,11 +64,10 @@ def tile_bins(images: Any, places: Any, levels: Any) -> Any:
     Float32, less the level and times the gain of each, as `tile_levels` has them; pixels beyond an image count as its
     level.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = images.shape
-    bins = cupy.empty((count, height // 2, width // 2), np.float32)
+    bins = empty((count, height // 2, width // 2), np.float32)
     launch = tile_bins_launch(count, name_of(images.dtype), bins.shape[1] * bins.shape[2])
-    start(launch, (cupy.ascontiguousarray(images), places, levels, bins), (height, width, launch.blocks // count))
+    start(launch, (dense(images), places, levels, bins), (height, width, launch.blocks // count))
     return bins
 
 
@@ -79,12 +77,11 @@ def tile_sums(frames: Any, references: Any, offsets: Any, size: int, tiles: tupl
     Both are float32, and the sums stay on the device; `offsets` (n, 2) are what is left of shifts beyond whole pixels.
     The kinds are those of :mod:`xcorr_app.registration.parts.tile_bins`.
     """
-    cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
-    sums = cupy.empty((_KINDS, count, *tiles))
+    sums = empty((_KINDS, count, *tiles))
     arrays = (
-        cupy.ascontiguousarray(frames),
-        cupy.ascontiguousarray(references),
+        dense(frames),
+        dense(references),
         offsets,
         sums,
     )

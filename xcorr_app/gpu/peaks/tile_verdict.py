@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import empty
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import WARP, Launch
@@ -89,10 +89,9 @@ def started_verdict(
     smoothed
         Whether bins were smoothed before they were added up.
     """
-    cupy = importlib.import_module("cupy")
     _, count, rows, columns = sums.shape
     tiles = rows * columns
-    found, workspace = cupy.empty((count, tiles + 3)), cupy.empty((count, tiles, _KEPT))
+    found, workspace = empty((count, tiles + 3)), empty((count, tiles, _KEPT))
     arrays = sums, places, offsets, *levels, workspace, found
     numbers = count, levels[1].shape[0], *shape, size, rows, columns, int(smoothed)
     start(tile_verdict_launch(count, limits), arrays, numbers)

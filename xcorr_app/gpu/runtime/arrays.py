@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from xcorr_app.errors import DataTypeError
 
@@ -77,3 +78,18 @@ def fft_namespace(x: object) -> ModuleType:
 def to_host(array: Array) -> Any:
     """Return a NumPy array with the same values; a NumPy array is handed back as it is."""
     return array if isinstance(array, np.ndarray) else array.get()
+
+
+def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:
+    """Return a new array of the current device, whatever it holds."""
+    return sys.modules["cupy"].empty(shape, dtype)
+
+
+def dense(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
+    """Return a device array as kernels read it: itself where its elements lie one behind the other."""
+    return sys.modules["cupy"].ascontiguousarray(array, dtype)
+
+
+def placed(array: Array, dtype: npt.DTypeLike | None = None) -> Array:
+    """Return an array in the memory of the current device: itself where it is there."""
+    return sys.modules["cupy"].asarray(array, dtype)

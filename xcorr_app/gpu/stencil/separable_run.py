@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.arrays import dense
 from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
@@ -33,26 +32,20 @@ def prepare_separable(
     image_type: str,
     result_type: str,
     outside: float = 0.0,
-    kernel: str = "auto",
+    kernel: str = "separable",
 ) -> Callable[[Any, Any, Any], None]:
     """Choose and compile for the current device, so that every further call costs a launch.
 
     What is returned takes images, result, and where clipped pixels are counted or None. ``"two_passes"`` is taken if it
     is asked for, and for taps too long for one.
     """
-    if kernel not in ("auto", "separable", "two_passes"):
-        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, two_passes")
     if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
-        return lambda images, out, clipped: two_passes(_dense(images), terms, problem, outside, out, clipped)
+        return lambda images, out, clipped: two_passes(dense(images), terms, problem, outside, out, clipped)
     value = outside if problem.boundary == "constant" else None
     values = as_struct(terms_argument(terms, value or 0.0, image_type))
     clips = not never_clips(terms, image_type, result_type, value)
     parts = _bound_parts(current_device(), problem, image_type, result_type, clips)
     return over_parts(problem, parts, values)
-
-
-def _dense(images: Any) -> Any:
-    return images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
 
 
 @functools.lru_cache(maxsize=256)

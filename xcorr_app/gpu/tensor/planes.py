@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from xcorr_app.gpu.direct.problem import Problem
@@ -14,17 +13,14 @@ from xcorr_app.gpu.tensor.sums import prepared_sums
 
 
 def plain_sums(
-    problem: Problem, lefts: Any, rights: Any, window: SummedAreaTables, kernel: str, *, split: int = 2, out: Any = None
+    problem: Problem, lefts: Any, rights: Any, window: SummedAreaTables, kernel: str, *, split: int = 2, out: Any
 ) -> Any:
     """Sum products over a window of shifts by a kernel of the family, in split fp16 nearly in single precision."""
-    planes = (
-        importlib.import_module("cupy").empty((problem.pairs, *problem.plane_shape), "float32") if out is None else out
-    )
     tables = window.left(lefts), window.right(rights)
-    prepared_sums(problem, lefts.dtype, rights.dtype, window.cells, kernel, split=split)(lefts, rights, tables, planes)
+    prepared_sums(problem, lefts.dtype, rights.dtype, window.cells, kernel, split=split)(lefts, rights, tables, out)
     launch = uncentre_launch(problem, (lefts.dtype.kind != "f", rights.dtype.kind != "f"))
-    start(launch, (planes, *tables, window.rows, window.columns), (*problem.arguments(), *window.sizes, 1))
-    return planes
+    start(launch, (out, *tables, window.rows, window.columns), (*problem.arguments(), *window.sizes, 1))
+    return out
 
 
 def uncentre_launch(problem: Problem, centred: tuple[bool, bool]) -> Launch:

@@ -128,9 +128,7 @@ def _series_of(
     return results
 
 
-def _spec(
-    group: Group, files: dict[Path, ImageFile | UnusableFile], stack: NumberedStack, notes: tuple[str, ...] = ()
-) -> SeriesSpec:
+def _spec(group: Group, files: dict[Path, ImageFile], stack: NumberedStack, notes: tuple[str, ...] = ()) -> SeriesSpec:
     has_pages = any(files[path].page_count > 1 for path in stack.paths)
     return SeriesSpec(
         group.prefix + stack.label if stack.label else group.name,
@@ -144,7 +142,7 @@ def _spec(
 
 
 def _joined_or_each(
-    group: Group, files: dict[Path, ImageFile | UnusableFile], stacks: Sequence[NumberedStack]
+    group: Group, files: dict[Path, ImageFile], stacks: Sequence[NumberedStack]
 ) -> list[SeriesSpec | Failure]:
     """Files joined where their names say how and their own axes allow it; all others by themselves."""
     results: list[SeriesSpec | Failure] = []
@@ -165,10 +163,10 @@ def _joined_or_each(
     return [*results, *_each(group, left, notes)]
 
 
-def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageFile | UnusableFile]:
+def _sets_once(files: dict[Path, ImageFile]) -> dict[Path, ImageFile]:
     """Leave out files of an OME-TIFF set that another one stands for."""
     known: set[Path] = set()
-    left: dict[Path, ImageFile | UnusableFile] = {}
+    left: dict[Path, ImageFile] = {}
     for path, file in files.items():
         if path not in known:
             left[path] = file
@@ -178,7 +176,7 @@ def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageF
 
 def _each(
     group: Group,
-    files: dict[Path, ImageFile | UnusableFile],
+    files: dict[Path, ImageFile],
     notes: Mapping[Path, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[SeriesSpec | Failure]:
     return [
@@ -189,24 +187,24 @@ def _each(
     ]
 
 
-def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, ImageFile | UnusableFile]:
+def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, ImageFile]:
     """Check files by several threads, of which most wait for the disk."""
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-scan") as pool:
         return dict(zip(paths, pool.map(lambda path: _scan_or_note(path, limits, scan), paths), strict=True))
 
 
-def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:
+def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile:
     try:
         return scan(path, limits)
     except InputError as error:
         return UnusableFile(path, error)
 
 
-def _failures(files: Sequence[ImageFile | UnusableFile]) -> list[Failure]:
+def _failures(files: Sequence[ImageFile]) -> list[Failure]:
     return [Failure(file.path, str(file.error)) for file in files if isinstance(file, UnusableFile)]
 
 
-def _tell_layout(group: Group, files: Sequence[ImageFile | UnusableFile]) -> Literal["frames", "stacks"]:
+def _tell_layout(group: Group, files: Sequence[ImageFile]) -> Literal["frames", "stacks"]:
     usable = [file for file in files if not isinstance(file, UnusableFile)]
     pages = [file.path.name for file in usable if file.page_count == 1]
     stacks = [file.path.name for file in usable if file.page_count > 1]

@@ -1,11 +1,11 @@
 """One file checked, whose kind is told by its content and not by its name; one channel of it, as if it had no other."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -165,7 +165,7 @@ def scan_channel(path: Path, limits: Limits | None = None, *, channel: Channel, 
     if file.samples > 1:
         if isinstance(channel, int) and channel >= file.samples:
             raise InputError(f"{path}: is a colour image: --channel is R, G, B, gray or 0 to {file.samples - 1}")
-        return PickedImage(file, _COLOURS.index(channel) if channel in _COLOURS else channel)
+        return PickedImage.of(file, _COLOURS.index(channel) if channel in _COLOURS else channel)
     if channels == 1 and (lenient or channel in (_GRAY, 0)):
         return file
     if isinstance(channel, str):
@@ -175,55 +175,53 @@ def scan_channel(path: Path, limits: Limits | None = None, *, channel: Channel, 
         if channels == 1:
             raise InputError(f"{path}: has one channel; leave --channel {channel} out")
         raise InputError(f"{path}: has {channels} channels: --channel counts from 0, up to {channels - 1}")
-    return PickedImage(file, channel)
+    return PickedImage.of(file, channel)
 
 
-@dataclass(frozen=True)
-class PickedImage:
+@dataclass(frozen=True, eq=False)
+class PickedImage(ImageFile):
     """One channel of a file, whose pages are counted by themselves."""
 
+    path: Path
+    metadata: StackMetadata
     file: ImageFile
     channel: Channel
     """Its number, or ``gray``."""
-    samples: int = 1
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.file.path
-
-    @property
-    def metadata(self) -> StackMetadata:
-        """That of the file, without the axis C."""
-        old = self.file.metadata
+    @classmethod
+    def of(cls, file: ImageFile, channel: Channel) -> Self:
+        """Pick a channel; what is known of the stack is without the axis C."""
+        old, tags = file.metadata, file.metadata.tiff
+        names = (old.channel_names[channel],) if old.channel_names and isinstance(channel, int) else ()
+        if tags is not None and is_ome(tags.description) and isinstance(channel, int):
+            tags = replace(tags, description=with_one_channel(tags.description, channel))
         axes = old.axes.replace("C", "")
-        names = (old.channel_names[self.channel],) if old.channel_names and isinstance(self.channel, int) else ()
-        tags = old.tiff
-        if tags is not None and is_ome(tags.description) and isinstance(self.channel, int):
-            tags = replace(tags, description=with_one_channel(tags.description, self.channel))
         shape = tuple(old.sizes[axis] for axis in axes)
-        return replace(old, axes=axes, shape=shape, channel_names=names, tiff=tags)
+        return cls(file.path, replace(old, axes=axes, shape=shape, channel_names=names, tiff=tags), file, channel)
 
     @property
-    def page_count(self) -> int:
-        """Number of planes of the channel."""
-        return self.file.metadata.sizes["T"] * self.file.metadata.sizes["Z"]
+    def parts(self) -> Sequence[ImageFile]:
+        """The files that the image is in."""
+        return self.file.parts
 
     def page_at(self, t: int, z: int, _c: int) -> int:
         """Page of a plane."""
-        return t * self.file.metadata.sizes["Z"] + z
+        return t * self.metadata.sizes["Z"] + z
 
-    def page_in_file(self, page: int) -> int:
-        """Page of the file that holds a page of this."""
-        t, z = divmod(page, self.file.metadata.sizes["Z"])
-        return self.file.page_at(t, z, 0 if self.file.samples > 1 else int(self.channel))
+    def origin(self, page: int) -> tuple[Path, int]:
+        """File that holds a page, and page within it."""
+        return self.file.origin(self._page_in_file(page))
 
     def read(self, page: int) -> np.ndarray:
         """Read a page, (Y, X)."""
-        plane = self.file.read(self.page_in_file(page))
+        plane = self.file.read(self._page_in_file(page))
         if self.file.samples == 1:
             return plane
         if isinstance(self.channel, int):
             return np.ascontiguousarray(plane[self.channel])
         gray = np.tensordot(_LUMA, plane.astype(np.float64), 1)
         return (np.rint(gray) if plane.dtype.kind in "iu" else gray).astype(plane.dtype)
+
+    def _page_in_file(self, page: int) -> int:
+        t, z = divmod(page, self.metadata.sizes["Z"])
+        return self.file.page_at(t, z, 0 if self.file.samples > 1 else int(self.channel))

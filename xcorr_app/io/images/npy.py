@@ -4,10 +4,12 @@ Source: NumPy enhancement proposal 1. The header is parsed by NumPy, which evalu
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.declared import FormatImage, Limits, check_unchanged
@@ -99,6 +101,15 @@ def read_header(path: Path) -> NpyArray:
 def open_array(path: Path) -> np.ndarray:
     """Map the array of a file, read-only: a header that promises more than the file holds takes no memory."""
     return map_array(path, read_header(path))
+
+
+def read_numbers(path: Path, axes: Sequence[int], form: str, most: int = 1 << 33) -> NDArray[np.float64]:
+    """Read an array of real numbers with so many axes, of at most so many bytes; `form` says what is wanted."""
+    stored = open_array(path)
+    if stored.ndim not in axes or stored.dtype.kind not in "buif" or stored.size == 0 or stored.nbytes > most:
+        raise InputError(f"{path}: holds {stored.dtype} of shape {stored.shape}; {form}")
+    with np.errstate(invalid="ignore"):  # of a NaN that signals
+        return np.array(stored, np.float64)
 
 
 def map_array(path: Path, array: NpyArray) -> np.ndarray:

@@ -5,8 +5,6 @@ room there is; what cannot be bounded is refused by name.
 Source: https://zarr-specs.readthedocs.io, versions 2 and 3, and its codec ``sharding_indexed``.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from xcorr_app.io.names import url_of
 from xcorr_app.io.ome_zarr.zarr_chunks import bounded
 from xcorr_app.io.ome_zarr.zarr_metadata import place_of, read_metadata
 from xcorr_app.io.opened import library, parsing, warnings_as
-from xcorr_app.io.source import StackMetadata, plane_number
+from xcorr_app.io.source import ImageFile, StackMetadata
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 
@@ -84,7 +84,7 @@ _LARGEST_BLOCK = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
-class ZarrImage:
+class ZarrImage(ImageFile):
     """An image of an OME-Zarr group, whose array was compared with what the group says.
 
     A chunk that is not there holds the fill value, as the format has it: it cannot be told from one that was lost.
@@ -95,20 +95,10 @@ class ZarrImage:
     array: Any
     order: str
     """Axes of the array, those of size one among them."""
-    samples: int = 1
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the planes that are kept."""
         return {name: value for name, value in vars(self).items() if name != "_block"}
-
-    @property
-    def page_count(self) -> int:
-        """Number of planes."""
-        return self.metadata.planes
-
-    def page_at(self, t: int, z: int, c: int) -> int:
-        """Page of a plane."""
-        return plane_number(self.metadata, t, z, c)
 
     def read(self, page: int) -> np.ndarray:
         """Read one plane, (Y, X) in native byte order."""

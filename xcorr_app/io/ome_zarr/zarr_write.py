@@ -4,8 +4,6 @@ A chunk is a plane, or a tile of a large one; a shard is the block of frames tha
 temporary name until all of it is on the disk.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -26,7 +24,6 @@ from xcorr_app.io.writing.written_planes import BYTES_WAITING, PlaneWriter
 _SHARD_BYTES = 1 << 24
 _TILE = 2048
 """Rows and columns of a chunk, at most: planes beyond that are cut."""
-VERSIONS = ("0.4", "0.5")
 COMPRESSIONS = ("zlib", "zstd")
 
 
@@ -38,9 +35,7 @@ class ZarrWriter(PlaneWriter):
     Parameters
     ----------
     path, metadata
-        Where, and what.
-    version
-        ``0.5`` (zarr 3, sharded) or ``0.4`` (zarr 2); that of the input, or 0.5.
+        Where, and what: ``0.5`` (zarr 3, sharded) or ``0.4`` (zarr 2) as the input, or 0.5.
     compression
         ``zstd`` (in Blosc, with shuffled bytes), ``zlib``, or None.
     pyramid
@@ -54,16 +49,13 @@ class ZarrWriter(PlaneWriter):
         path: Path | str,
         metadata: StackMetadata,
         *,
-        version: str | None = None,
         compression: str | None = None,
         pyramid: int = 1,
-        later: Callable[[ZarrWriter], None] | None = None,
+        later: Callable[[Any], None] | None = None,
         meter: Meter | None = None,
     ) -> None:
         super().__init__(Path(path), metadata, later, meter)
-        self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
-        if self._version not in VERSIONS:
-            raise ArgumentError(f"OME-Zarr {self._version!r} is not written: use {' or '.join(VERSIONS)}")
+        self._version = metadata.zarr.version if metadata.zarr else "0.5"
         if compression is not None and compression not in COMPRESSIONS:
             raise ArgumentError(f"compression {compression!r} is not one of OME-Zarr: use {' or '.join(COMPRESSIONS)}")
         library("zarr", "zarr", self.path)

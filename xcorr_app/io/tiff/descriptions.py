@@ -18,21 +18,15 @@ _COUNTS = ("images", "channels", "slices", "frames")
 _NO_UNIT = {"", "pixel", "pixels", "inch"}
 
 
-class ImageJInfo(NamedTuple):
-    """Sizes and calibration from a description."""
-
-    sizes: dict[str, int]
-    calibration: dict[str, Any]
-    """See :func:`xcorr_app.io.source.calibration`."""
-
-
 def is_imagej(description: bytes) -> bool:
     """Tell whether an ImageDescription was written for ImageJ."""
     return description.startswith(b"ImageJ=")
 
 
-def parse_imagej(path: Path, description: bytes, found: int, resolution: Resolution | None = None) -> ImageJInfo:
-    """Read an ImageJ description of a file with `found` pages, and with it the tags of resolution.
+def parse_imagej(
+    path: Path, description: bytes, found: int, resolution: Resolution | None = None
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Sizes and calibration from an ImageJ description of a file with `found` pages, and its tags of resolution.
 
     Stacks without any named dimension count as T. A description without any count says nothing of how many images
     there are, as other programs write it: ImageJ then takes the pages it finds, and so does this.
@@ -65,7 +59,7 @@ def parse_imagej(path: Path, description: bytes, found: int, resolution: Resolut
     pixel = (pixel_size(resolution) if unit else None) or (None, None)
     time = positive(values.get("finterval")), _unescape(values.get("tunit", "sec").strip())
     known = calibration(pixel, unit, (positive(values.get("spacing")), unit), time) | {"unit": unit}
-    return ImageJInfo({"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]}, known)
+    return {"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]}, known
 
 
 def pixel_size(resolution: Resolution | None) -> tuple[float, float] | None:

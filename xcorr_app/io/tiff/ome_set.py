@@ -14,7 +14,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.names import some
 from xcorr_app.io.opened import opened, parsing, stamp
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
 from xcorr_app.io.tiff.ome import (
     is_ome,
     parse_ome,
@@ -33,40 +33,34 @@ _LONGEST_XML = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class OmeSet:
-    """One image of a set; its pages are counted in the order of its axes."""
+class OmeSet(ImageFile):
+    """One image of a set, called as its first file is; its pages are counted in the order of T, Z, C."""
 
-    paths: tuple[Path, ...]
+    path: Path
     metadata: StackMetadata
     files: tuple[TiffImage, ...]
     file_map: np.ndarray
     """Number of the file of plane [t, z, c]."""
     page_map: np.ndarray
     """Page within that file."""
-    samples: int = 1
 
     @property
-    def path(self) -> Path:
-        """The first file."""
-        return self.paths[0]
-
-    @property
-    def page_count(self) -> int:
-        """Number of planes."""
-        return self.metadata.planes
+    def parts(self) -> tuple[TiffImage, ...]:
+        """The files that the image is in."""
+        return self.files
 
     def page_at(self, t: int, z: int, c: int) -> int:
         """Page of a plane."""
         return int(np.ravel_multi_index((t, z, c), self.page_map.shape))
 
-    def place(self, page: int) -> tuple[Path, int]:
-        """File of a page, and page within it."""
-        return self.paths[self.file_map.flat[page]], int(self.page_map.flat[page])
+    def origin(self, page: int) -> tuple[Path, int]:
+        """File that holds a page, and page within it."""
+        return self.files[self.file_map.flat[page]].path, int(self.page_map.flat[page])
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) in native byte order."""
-        plane: np.ndarray = self.files[self.file_map.flat[page]].read(int(self.page_map.flat[page]))
-        return plane
+        file: TiffImage = self.files[self.file_map.flat[page]]
+        return file.read(int(self.page_map.flat[page]))
 
 
 def is_set(path: Path, description: bytes) -> bool:
@@ -102,7 +96,7 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
         channel_names=info.channel_names,
         tiff=None if first.tiff is None else replace(first.tiff, description=ET.tostring(root)),
     )
-    return OmeSet(paths, metadata, files, info.files, info.pages)
+    return OmeSet(paths[0], metadata, files, info.files, info.pages)
 
 
 def _whole_xml(path: Path, description: bytes) -> ET.Element:

@@ -15,7 +15,7 @@ import numpy as np
 from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.opened import Stamp, opened, parsing, read_whole
-from xcorr_app.io.source import StackMetadata
+from xcorr_app.io.source import ImageFile, StackMetadata
 from xcorr_app.io.tiff.pages import decode_page, stored_page
 from xcorr_app.io.tiff.tiff_directory import DirectoryReader
 
@@ -25,7 +25,7 @@ _CHECKED = Limits(max_pixels=2**62)
 
 
 @dataclass(frozen=True, eq=False)
-class TiffImage:
+class TiffImage(ImageFile):
     """A TIFF file that was found to hold all it declares.
 
     Attributes
@@ -52,11 +52,6 @@ class TiffImage:
     byteorder: Literal["<", ">"]
     stamp: Stamp
     samples: int = 1
-
-    @property
-    def page_count(self) -> int:
-        """Number of planes."""
-        return len(self.data_offsets)
 
     def page_at(self, t: int, z: int, c: int) -> int:
         """Page of a plane."""

@@ -96,8 +96,6 @@ class DirectoryReader:
         self._template: _Template | None = None
         self.size = os.fstat(descriptor).st_size
         head = read_at(descriptor, 16, 0)
-        if not head:
-            raise DamagedFileError(f"{path}: is empty (0 bytes)")
         if head[:4] not in MARKS:
             raise DamagedFileError(f"{path}: is not a TIFF file (starts with {head[:4]!r})")
         order, self.big = MARKS[head[:4]]
@@ -120,9 +118,7 @@ class DirectoryReader:
                 raise DamagedFileError(f"{self.path}: page {index} leads back to an earlier page (circular chain)")
             seen.add(offset)
             limits.check_pages(self.path, index + 1)
-            if offset >= self.size:
-                raise self._cut(index, offset)
-            block = read_at(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
+            block = self._begin(offset, index)
             data_offset = None if self._template is None else self._same_kind(self._template, block)
             if self._template is not None and data_offset is not None:
                 yield PageOffsets(offset, data_offset)
@@ -178,7 +174,7 @@ class DirectoryReader:
 
     def directory_at(self, offset: int) -> Directory:
         """Read one directory by itself."""
-        return Directory(0, offset, self._directory(offset, 0)[0])
+        return Directory(0, offset, self._directory(offset, 0, self._begin(offset, 0))[0])
 
     def numbers(self, directory: Directory, code: int) -> tuple[int, ...] | None:
         """Return the values of an integer (or rational: two numbers a value) tag, or None where it is absent."""
@@ -215,15 +211,16 @@ class DirectoryReader:
             return b""
         return self._bytes(value.offset, value.size)
 
-    def _directory(self, offset: int, index: int, block: bytes | None = None) -> tuple[dict[int, TagValue], int]:
+    def _begin(self, offset: int, index: int) -> bytes:
+        """The first bytes of a directory, usually all of it by one read."""
+        size = self._count.size + 32 * self._entry.size + self._link.size
+        block = read_at(self._descriptor, size, offset) if offset < self.size else b""
+        if len(block) < self._count.size:
+            raise self._cut(index, offset)
+        return block
+
+    def _directory(self, offset: int, index: int, block: bytes) -> tuple[dict[int, TagValue], int]:
         count_size, link_size, entry_size = self._count.size, self._link.size, self._entry.size
-        if offset >= self.size:
-            raise self._cut(index, offset)
-        if block is None:
-            # One read usually brings the whole directory.
-            block = read_at(self._descriptor, count_size + 32 * entry_size + link_size, offset)
-        if len(block) < count_size:
-            raise self._cut(index, offset)
         entries: int = self._count.unpack_from(block)[0]
         end = count_size + entries * entry_size
         if offset + end + link_size > self.size:

@@ -4,6 +4,7 @@ A cut-off file often reads as fewer frames or as zeros, without an error. So the
 every promise that the file makes, before the first pixel is used.
 """
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -167,19 +168,18 @@ def _ome_stack(pages: Pages, _: Limits) -> tuple[Pages, StackMetadata, np.ndarra
 
 def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
     found = len(pages.data_offsets)
-    info = parse_imagej(pages.path, pages.tags.description, found, pages.tags.resolution)
-    if pages.first.samples > 1 < info.sizes["C"]:
-        raise InputError(f"{pages.path}: has {info.sizes['C']} channels of colour images; save each as one file")
-    count = info.sizes["T"] * info.sizes["Z"] * info.sizes["C"]
+    sizes, calibration = parse_imagej(pages.path, pages.tags.description, found, pages.tags.resolution)
+    if pages.first.samples > 1 < sizes["C"]:
+        raise InputError(f"{pages.path}: has {sizes['C']} channels of colour images; save each as one file")
+    count = math.prod(sizes.values())
     if found == 1 < count:
         # Beyond 4 GiB ImageJ writes one directory; the other planes follow the first without a gap.
         data_offsets = _following(pages, 0, count, limits)
         pages = pages._replace(directory_offsets=pages.directory_offsets * count, data_offsets=data_offsets)
     elif found != count:
         raise DamagedFileError(f"{pages.path}: ImageJ's description says {count} images, the file has {found} pages")
-    metadata = _metadata(pages, info.sizes, "TZCYX", "imagej")
-    page_map = np.arange(count).reshape([info.sizes[axis] for axis in "TZC"])
-    return pages, replace(metadata, **info.calibration), page_map
+    page_map = np.arange(count).reshape([sizes[axis] for axis in "TZC"])
+    return pages, replace(_metadata(pages, sizes, "TZCYX", "imagej"), **calibration), page_map
 
 
 def _metadata(pages: Pages, sizes: dict[str, int], order: str, kind: Kind) -> StackMetadata:

@@ -7,8 +7,6 @@ which is how ImageJ itself writes and reads such files. Where each plane goes is
 several threads write; compressed planes are compressed by several threads and written in order.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -81,7 +79,7 @@ class StackWriter(PlaneWriter):
         metadata: StackMetadata,
         *,
         compression: str | None = None,
-        later: Callable[[StackWriter], None] | None = None,
+        later: Callable[[Any], None] | None = None,
         meter: Meter | None = None,
         waiting: int = BYTES_WAITING,
         waited: Callable[[str, float], None] | None = None,
@@ -234,7 +232,7 @@ class StackWriter(PlaneWriter):
         tags = self.metadata.tiff
         if tags is None or not is_imagej(tags.description):
             return False
-        return math.prod(parse_imagej(self.path, tags.description, found=0).sizes.values()) == self.metadata.planes
+        return math.prod(parse_imagej(self.path, tags.description, found=0)[0].values()) == self.metadata.planes
 
     def _verify(self) -> None:
         """Read the directories back: what bears the final name is what was meant."""

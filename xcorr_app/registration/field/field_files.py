@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
+import math
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.results.frame_table import csv_text
 from xcorr_app.registration.results.result_files import write_whole
 
 Floats = NDArray[np.float64]
@@ -23,7 +24,6 @@ ENDINGS = {"csv": ".csv", "npz": ".npz", "ome-tiff": ".ome.tif"}
 
 Table = dict[str, NDArray[np.float64]]
 """Every number of every point of a field, (gy, gx) each, by the name it has in files."""
-_FLAGS = ("replaced", "masked")
 _IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
 
 
@@ -37,19 +37,11 @@ def save(rows: Floats, columns: Floats, values: Table, path: Path) -> None:
 
 
 def _csv(rows: Floats, columns: Floats, values: Table) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "column", *values])
-    for i, row in enumerate(rows):
-        for j, column in enumerate(columns):
-            cells = [str(int(of[i, j])) if name in _FLAGS else _shown(of[i, j]) for name, of in values.items()]
-            writer.writerow([f"{row:g}", f"{column:g}", *cells])
-    return text.getvalue().encode()
-
-
-def _shown(value: float) -> str:
-    """Seven digits, empty where there is no number."""
-    return f"{value:.7g}" if np.isfinite(value) else ""
+    table = np.stack([*np.meshgrid(rows, columns, indexing="ij"), *values.values()], axis=-1)
+    lines = table.reshape(-1, table.shape[-1]).tolist()
+    # Seven digits, empty where there is no number.
+    cells = ([f"{value:.7g}" if math.isfinite(value) else "" for value in line] for line in lines)
+    return csv_text(["row", "column", *values], cells).encode()
 
 
 def _npz(rows: Floats, columns: Floats, values: Table) -> bytes:

@@ -20,7 +20,7 @@ from xcorr_app.registration.field.window_match import (
 )
 from xcorr_app.registration.solver.sampling import coefficients
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.standard_error.significance import MAX_FALSE_ALARM, medians_of
 from xcorr_app.registration.warping.device_warp import ndimage_of
 from xcorr_app.registration.warping.grid import Grid, pixel_bases, with_edges
 from xcorr_app.registration.warping.warp import at_every_pixel, inside_frame, places_of
@@ -66,8 +66,7 @@ def compared(
     walk = Pass(len(place), (window + 2 * reach) ** 2, array_namespace(first) is not np)
     match = WindowMatch.joined(list(walk.over("windows", job)))
     measured = match.shift.reshape(*grid.shape, 2) + predicted
-    with np.errstate(invalid="ignore"):
-        by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
+    by_chance = (match.false_alarm > MAX_FALSE_ALARM).reshape(grid.shape)
     known = np.isfinite(measured).all(axis=2) & ~masked & ~by_chance & ~match.on_edge.reshape(grid.shape)
     field = DisplacementField(
         rows=grid.rows.middles,
@@ -186,18 +185,10 @@ def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = 
         axis=-1,
     )
     count = np.isfinite(around[..., :1, :]).sum(axis=-1)
-    middle = _median(around, count)
-    scatter = _median(np.abs(around - middle[..., None]), count)
+    middle = medians_of(around.reshape(-1, 8).copy()).reshape(around.shape[:-1])
+    scatter = medians_of(np.abs(around - middle[..., None]).reshape(-1, 8)).reshape(middle.shape)
     ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=-1)
     return np.where((count[..., 0] >= _MIN_NEIGHBOURS) & np.isfinite(ratio), ratio, 0.0)
-
-
-def _median(values: Floats, count: NDArray[np.intp]) -> Floats:
-    """Median along the last axis, of which `count` values are known and the others NaN."""
-    ordered = np.sort(values, axis=-1)  # NaN last
-    places = np.stack([np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[-1] - 1)], axis=-1)
-    pair = np.take_along_axis(ordered, np.broadcast_to(places, (*values.shape[:-1], 2)), -1)
-    return np.asarray(pair.mean(axis=-1))
 
 
 def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, reach: float) -> Floats:

@@ -26,7 +26,7 @@ from xcorr_app.registration.solver.sampling import Numbers, coefficients, shifte
 from xcorr_app.registration.stack.passes import Pass
 from xcorr_app.registration.standard_error.significance import significance
 from xcorr_app.registration.warping.device_warp import ndimage_of
-from xcorr_app.registration.warping.matrices import Matrix
+from xcorr_app.registration.warping.matrices import Matrix, translated
 
 _MIN_VARIANCE = 1e-12
 """Share of the square of the largest value below which a window holds nothing but rounding."""
@@ -220,8 +220,7 @@ def refine_windows(
     splines = coefficients(xp.asarray(images[1], np.float32)[None], _ORDER)
     splines = xp.pad(splines, [(0, 0), (_RIM, _RIM), (_RIM, _RIM)], mode="reflect")
     cut = [images[0], *slopes_of(images[0])]
-    motion = np.tile(np.eye(3), (len(shift), 1, 1))
-    motion[:, :2, 2] = shift
+    motion = translated(-shift)
     if slopes is not None:
         motion[:, :2, :2] += slopes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.light.light_field import fields
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver
-from xcorr_app.registration.stack.preparation import PreparedChunk
+from xcorr_app.registration.stack.preparation import PreparedChunk, Reference
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ _RIM = 8.0
 
 
 @dataclass(frozen=True)
-class LitImage:
+class LitImage(Reference):
     """A frame (h, w) of evenly lit frames, and its number among them: a reference of which both images are weighted.
 
     Where the light on frame and reference is a and b, and both are as noisy everywhere, ``f / a - g / b`` has the
@@ -62,8 +61,6 @@ class LitImage:
     would, where noise is stronger on one side: weights fade to zero where frame or reference ends.
     """
 
-    is_stored: ClassVar[bool] = True
-    part: ClassVar[None] = None
     image: Array
     number: int
     frames: EvenlyLitFrames

@@ -15,25 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.registration.parts.tile_bins import binned, moved
+from xcorr_app.registration.columns import Columns
+from xcorr_app.registration.parts.tile_agreement import CORRELATED, NOISY, SIGMA
+from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, binned, moved
 from xcorr_app.registration.parts.tiles import Grid
 from xcorr_app.registration.quality import signal_fraction
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 _DEGREE = 3
 _ROUNDS = 6
 _MAX_LOGARITHM = 2.5
 """Of the gain; no light is trusted that differs by more."""
-_NOISY = 0.025
-"""Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
-_SIGMA = 1.5
-"""Of the Gaussian that smooths, in bins."""
 _MIN_COVER = 0.3
 """Share of a tile that a frame covers."""
 _RIDGE, _TINY = 1e-9, 1e-30
-_MIN_CLEAN, _MIN_GAIN = 1e-3, 1e-3
+_MIN_GAIN = 1e-3
 _BETWEEN = 0.02
 """Share of what a tile shows by which shifts between whole pixels change it."""
 _EXPECTED = (0.0, 0.4, 0.2, 0.1)
@@ -62,7 +59,7 @@ def fields(
 
 
 @dataclass(frozen=True)
-class Light:
+class Light(Columns):
     """What was found of n frames."""
 
     gain: NDArray[np.float64]
@@ -98,11 +95,11 @@ class ReferenceLight:
         self.offset *= self._unit
         self.offset[0] += float(level)
         variance = to_host((images * images).mean(axis=(1, 2), dtype=np.float64))
-        clean = np.maximum(signal_fraction(images), _MIN_CLEAN)
+        clean = np.maximum(signal_fraction(images), MIN_CLEAN)
         self.noise = float(1 / clean[0] - 1)
         """Variance of its noise over that of the scene."""
         self._variance = (1 - clean) * variance / 4
-        self._is_noisy = self.noise / 4 > _NOISY
+        self._is_noisy = self.noise / 4 > NOISY
         self._bins = self._smoothed(binned(images))
 
     @property
@@ -111,7 +108,7 @@ class ReferenceLight:
         return is_device_array(self._bins)
 
     def _smoothed(self, bins: Array) -> Array:
-        return filter_frames(bins, named.gaussian(_SIGMA), dtype="same", count=False)[0] if self._is_noisy else bins
+        return Prefilter("gaussian", (SIGMA,))(bins) if self._is_noisy else bins
 
     def compared(self, frames: Array, shifts: NDArray[np.float64]) -> Light:
         """Fit the light of frames (n, h, w) with shifts (n, 2) onto the reference."""
@@ -125,7 +122,7 @@ class ReferenceLight:
         noise = np.stack(np.broadcast_arrays((1 - signal_fraction(frames)) * variance / 4, self._variance))
         correlated = 1 / size**2
         if self._is_noisy:
-            noise, correlated = noise / (4 * np.pi * _SIGMA**2), correlated * 2 * np.pi * _SIGMA**2
+            noise, correlated = noise / (2 * CORRELATED), correlated * CORRELATED
         f, g = self._smoothed(binned(moved(frames, whole))), self._bins
         cover = [_Cover.of(whole[:, axis], n, grid.count[axis], size) for axis, n in enumerate(grid.shape)]
         terms = _terms(cover, grid.shape)

@@ -71,9 +71,9 @@ class MaskedPlanes:
         shape = image.shape[0], image.shape[1]
         self._correlator = choose_engine("fft", xp).bind(shape, shape, window, xp)
         values, mask = image.astype(dtype), counts.astype(dtype)
-        self._power = float((values * values).sum(dtype=np.float64)) / max(float(counts.sum()), 1.0)
+        self.power = float((values * values).sum(dtype=np.float64)) / max(float(counts.sum()), 1.0)
+        """Mean square of the pixels that count: none of an image of one value."""
         self._of_masks = self._correlator.left(xp.stack([mask, values, values * values])[:, None])
-        self._of_values, self._of_squares = (self._of_masks[:n] for n in (2, 1))
         self._known: tuple[Array, tuple[Array, Array, Array]] | None = None
         self._looked_up = threading.Lock()
 
@@ -90,13 +90,13 @@ class MaskedPlanes:
         values = frames.astype(self._dtype, copy=False)
         power = (values * values).sum(axis=(1, 2), dtype=np.float64) / xp.maximum(counts.sum(axis=(1, 2)), 1)
         number, sum_one, squares_one = self._sums_with_masks(counts)
-        sum_other, product = self._sums(self._of_values, values)
-        (squares_other,) = self._sums(self._of_squares, values * values)
+        sum_other, product = self._sums(self._of_masks[:2], values)
+        (squares_other,) = self._sums(self._of_masks[:1], values * values)
         meets = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _MIN_PIXELS)
         safe = xp.maximum(number, 1.0)
         own, others = squares_one - sum_one**2 / safe, squares_other - sum_other**2 / safe
         least, power = _VARIANCE[self._dtype.itemsize], power.astype(self._dtype)[:, None, None]
-        varies = (own > least * self._power * safe) & (others > least * power * safe)
+        varies = (own > least * self.power * safe) & (others > least * power * safe)
         if self._dtype == np.float32 and bool((meets & ~varies).any()):
             return self._exact.planes(frames, counts)
         root = xp.sqrt(xp.where(varies, own * others, 1.0))

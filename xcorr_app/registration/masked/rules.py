@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.arrays.kinds import as_array
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.stack.frames import Frames
@@ -54,6 +55,7 @@ class Masks:
         """Read a rule, or take an array, nonzero where pixels count."""
         if isinstance(mask, str):
             return cls(mask, None, moves)
+        mask = as_array(mask, "mask")
         return cls("given", array_namespace(mask).isfinite(mask) & (mask != 0), moves)
 
     def check(self, count: int, shape: tuple[int, int]) -> None:

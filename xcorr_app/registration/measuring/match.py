@@ -82,7 +82,8 @@ class ChunkResult:
     start: int
     columns: ShiftColumns
     shapes: PeakShapes
-    look: Judged | None = None
+    look: tuple[NDArray[np.intp], Judged] | None = None
+    """Numbers of those, and what their tiles say once a device has been waited for."""
 
     @classmethod
     def of(cls, start: int, prepared: PreparedChunk, reasons: dict[int, str], tiles: tuple[int, int]) -> ChunkResult:

@@ -101,19 +101,12 @@ class ShiftColumns(Columns):
             look.edges,
         )
 
-    def disambiguate(self, shifts: NDArray[np.float64]) -> None:
-        """Take the shifts (T, 2) that stand against all others; NaN where that is open."""
-        known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
-        self.disambiguated = known
-        self.shifts = np.where(known[:, None], shifts, self.shifts)
-
     def replaced(self, other: ShiftColumns, taken: NDArray[np.bool_]) -> ShiftColumns:
         """Take frames (T,) from another measurement, which left out a part of them."""
         chosen = self.where(taken, other.arrays)
         chosen.partial = taken
         # The other was not asked: what stands where the whole of a frame was measured stands for a part of it there.
-        with np.errstate(invalid="ignore"):
-            stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < SAME_PEAK).all(axis=1))
+        stays: NDArray[np.bool_] = np.asarray((np.abs(chosen.shifts - self.shifts) < SAME_PEAK).all(axis=1))
         chosen.disambiguated = self.disambiguated & (~taken | stays)
         chosen.inconsistent = (self.inconsistent & ~taken) | masks.outliers(chosen.tiles, taken)
         return chosen
@@ -159,8 +152,7 @@ class ShiftColumns(Columns):
     def wrong(self, settings: Settings) -> NDArray[np.float64]:
         """(T,) probability that the peak of a frame is not its own, by what is known of that frame."""
         words = self._words(settings)
-        with np.errstate(invalid="ignore"):
-            by_chance = quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
+        by_chance = quality.wrong_by_chance(self.false_alarm, words[quality.UNCERTAIN])
         # What fills the plane of a lattice is the lattice, of which the frames around tell the period.
         ambiguous = words[quality.AMBIGUOUS]
         is_lattice = ~words[quality.LOW_SCORE] & (2 * ambiguous.sum() >= ambiguous.size)
@@ -179,30 +171,29 @@ class ShiftColumns(Columns):
 
     def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
         """Frames (T,) that each word is said of."""
-        with np.errstate(invalid="ignore"):
-            difference = np.hypot(*self.check_offset.T)
-            known = np.isfinite(self.score)
-            ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
-            uncertain = self.score < self.chance_score
-            # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
-            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.disambiguated
-            doubtful = uncertain | self.on_edge | self.inconsistent | (ambiguous & ~self.disambiguated)
-            # What a few of many frames move by may be chance.
-            sure = known & ~doubtful & np.isfinite(self.shifts).all(axis=1)
-            moves = self.shifts[sure] if 2 * sure.sum() > known.sum() else self.shifts[:0]
-            uncertain |= (self.sigma > settings.sigma_limit(moves)).any(axis=1)
-            words = {
-                quality.EDGE: known & self.on_edge,
-                quality.LOW_SCORE: known & (self.score < self.score_limit),
-                quality.AMBIGUOUS: known & ambiguous & ~self.disambiguated,
-                quality.UNCERTAIN: known & uncertain,
-                quality.INCONSISTENT: known & self.inconsistent,
-                # A frame without any valid shift is as good as flat: its overlaps hold no variance.
-                quality.FLAT: self.flat | (self.usable & ~known),
-                quality.UNREADABLE: self.unreadable,
-                quality.NON_FINITE: self.non_finite > 0,
-                quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
-            }
+        difference = np.hypot(*self.check_offset.T)
+        known = np.isfinite(self.score)
+        ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
+        uncertain = self.score < self.chance_score
+        # What fills the plane of a lattice is the lattice: its peak is ambiguous, or told from it, none by chance.
+        uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous & ~self.disambiguated
+        doubtful = uncertain | self.on_edge | self.inconsistent | (ambiguous & ~self.disambiguated)
+        # What a few of many frames move by may be chance.
+        sure = known & ~doubtful & np.isfinite(self.shifts).all(axis=1)
+        moves = self.shifts[sure] if 2 * sure.sum() > known.sum() else self.shifts[:0]
+        uncertain |= (self.sigma > settings.sigma_limit(moves)).any(axis=1)
+        words = {
+            quality.EDGE: known & self.on_edge,
+            quality.LOW_SCORE: known & (self.score < self.score_limit),
+            quality.AMBIGUOUS: known & ambiguous & ~self.disambiguated,
+            quality.UNCERTAIN: known & uncertain,
+            quality.INCONSISTENT: known & self.inconsistent,
+            # A frame without any valid shift is as good as flat: its overlaps hold no variance.
+            quality.FLAT: self.flat | (self.usable & ~known),
+            quality.UNREADABLE: self.unreadable,
+            quality.NON_FINITE: self.non_finite > 0,
+            quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
+        }
         if self.follows is not None:
             doubtful = _any_of(words, quality.DOUBTFUL)
             words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
@@ -260,7 +251,11 @@ def near_each_other(measured: ShiftColumns, shape: tuple[int, int]) -> NDArray[n
     return np.array(sorted(first.values()), dtype=np.intp)
 
 
-def spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+FEW = 5
+"""Frames, spread over a series, that tell what is true of all."""
+
+
+def spread(numbers: NDArray[np.intp], count: int = FEW) -> NDArray[np.intp]:
     """At most so many of the numbers, spread evenly, the first among them."""
     return np.asarray(numbers[np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(np.intp)])
 

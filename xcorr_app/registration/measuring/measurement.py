@@ -1,7 +1,5 @@
 """Measuring all frames of a stack against one kind of reference: once, and again where parts of them move otherwise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +12,7 @@ from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.one_pass import OnePass
 from xcorr_app.registration.measuring.phase_ramp import refine
-from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers, Reference
+from xcorr_app.registration.measuring.references import FixedImage, MeanOfOthers
 from xcorr_app.registration.measuring.reweighted_fit import FINELY_NOISY, fit_reweighted
 from xcorr_app.registration.measuring.rivals import CANDIDATES, alike_peaks, disambiguated, followed, stand_still
 from xcorr_app.registration.measuring.scene_of_two import scene_of_two
@@ -24,6 +22,7 @@ from xcorr_app.registration.parts.turned_frames import MIN_EDGE, StraightReferen
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames, PickedFrames
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.stack.preparation import Reference
 from xcorr_app.registration.standard_error.peak_shapes import median_of
 
 _SAMPLED_FRAMES = 4
@@ -107,8 +106,7 @@ class Measurement(OnePass):
             return turned
         if not some_differ:
             return self._by_phase(columns, reference)
-        with np.errstate(invalid="ignore"):
-            columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
+        columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.inlier_fraction < _MIN_ALIKE)
         trusted = columns.valid(self.settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, verified)
@@ -176,8 +174,7 @@ class Measurement(OnePass):
 
         for numbers, these in self.over_chosen("refine", reference, chosen, refined):
             found.put(numbers, these)
-        with np.errstate(invalid="ignore"):
-            found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
+        found.sigma[~(np.abs(found.shift - columns.shifts) < _OF_ONE_PEAK).all(axis=1)] = np.nan
         return found
 
     def _disambiguate(self, columns: ShiftColumns, reference: Reference) -> None:
@@ -206,13 +203,13 @@ class Measurement(OnePass):
         known = np.where(columns.trusted(self.settings)[:, None], columns.shifts, shifts)
         if stand_still(known, candidates):
             return
-        columns.disambiguate(shifts)
+        columns.disambiguated = np.asarray(np.isfinite(shifts).all(axis=1))
+        columns.shifts = np.where(columns.disambiguated[:, None], shifts, columns.shifts)
         if untold and 2 * asked.sum() >= self._count:
             # On the edge of the window, too.
             chosen = np.isnan(known[:, 0]) & (columns.peak_ratio < quality.AMBIGUOUS_RATIO)
             self._follow(columns, known, chosen, reference)
-        with np.errstate(invalid="ignore"):
-            moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
+        moved = (np.abs(columns.shifts - before) > _ELSEWHERE).any(axis=1)
         # Their tiles were compared at another peak.
         self._look(columns, reference, moved & np.isfinite(columns.inlier_fraction))
 
@@ -228,9 +225,8 @@ class Measurement(OnePass):
         for numbers, found in self.over_chosen("tiles", reference, chosen, peaks):
             alike |= zip(numbers.tolist(), found, strict=True)
         path = followed(known, alike)
-        with np.errstate(invalid="ignore"):
-            # What lay on the edge of the window was another of the peaks.
-            columns.on_edge &= ~(np.abs(path - columns.shifts) > _ELSEWHERE).any(axis=1)
+        # What lay on the edge of the window was another of the peaks.
+        columns.on_edge &= ~(np.abs(path - columns.shifts) > _ELSEWHERE).any(axis=1)
         columns.shifts = np.where(np.isfinite(path), path, columns.shifts)
 
     def _torn(self, columns: ShiftColumns, reference: Reference) -> None:
@@ -241,9 +237,8 @@ class Measurement(OnePass):
         ratio = columns.score / np.maximum(columns.score_limit, _TINY)
         middle = float(median_of(ratio[valid])[0])
         scatter = float(median_of(np.abs(ratio[valid] - middle))[0])
-        with np.errstate(invalid="ignore"):
-            unusual = valid & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
-            others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
+        unusual = valid & (middle - ratio > max(_UNUSUAL * scatter, _LESS))
+        others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
         if others_turn or not 0 < unusual.sum() <= _MAX_UNUSUAL * unusual.size:
             return
         self._look(columns, reference, unusual & np.isnan(columns.inlier_fraction))
@@ -350,8 +345,7 @@ class Measurement(OnePass):
             return columns
         trusted |= itself
         fit.shift[itself], fit.sigma[itself] = columns.shifts[itself], columns.sigma[itself]
-        with np.errstate(invalid="ignore"):
-            taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
+        taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
         return columns.refined(fit, taken, partial=columns.partial & ~taken, reweighted=taken)
 
     @property

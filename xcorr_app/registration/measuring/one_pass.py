@@ -1,7 +1,5 @@
 """All frames of a stack against one kind of reference: one pass, and passes over some of the frames again."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -26,7 +24,7 @@ from xcorr_app.registration.measuring.match import ChunkResult
 from xcorr_app.registration.measuring.matcher import Matcher
 from xcorr_app.registration.measuring.measured import ShiftColumns, spread
 from xcorr_app.registration.measuring.phase_ramp import with_phase_ramps
-from xcorr_app.registration.measuring.references import FixedImage, Reference
+from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.measuring.verification import verify
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, Judged, started_look
@@ -34,7 +32,15 @@ from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import PHASE, Settings
 from xcorr_app.registration.stack.frames import Chunk, Frames
 from xcorr_app.registration.stack.passes import Pass
-from xcorr_app.registration.stack.preparation import AT_ONCE, PreparedChunk, PreparedFrames, cropped, prepare, take
+from xcorr_app.registration.stack.preparation import (
+    AT_ONCE,
+    PreparedChunk,
+    PreparedFrames,
+    Reference,
+    cropped,
+    prepare,
+    take,
+)
 from xcorr_app.registration.standard_error.peak_shapes import PeakShapes
 
 T = TypeVar("T")
@@ -67,7 +73,7 @@ class OnePass:
         reference: Reference,
         verified: NDArray[np.bool_],
         sampled: NDArray[np.bool_],
-        parts: masks.LeavesOut | None = None,
+        parts: masks.Parts | None = None,
     ) -> ShiftColumns:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
         image = reference.image[None] if isinstance(reference, FixedImage) and parts is None else None
@@ -108,7 +114,7 @@ class OnePass:
             asked = np.flatnonzero(sampled[start:stop][rows])
             if asked.size:
                 seen = _some(whole[0], asked), take(whole[1], asked)
-                result.look = started_look(*seen, compared.match.shift[asked], start + rows[asked])
+                result.look = start + rows[asked], started_look(*seen, compared.match.shift[asked])
             checked = np.flatnonzero(verified[start:stop][rows])
             if verifier is not None and checked.size:
                 exact = fixed_exactly or verifier.prepare_reference(_some(images, checked))
@@ -119,7 +125,7 @@ class OnePass:
             return result
 
         columns, shapes = ShiftColumns.empty(self.frames.count, tiles), PeakShapes.empty(self.frames.count)
-        looks = list[Judged]()
+        looks = list[tuple[NDArray[np.intp], Judged]]()
         for result in self.walk.over("measure", job):
             frames = slice(result.start, result.start + result.columns.usable.size)
             columns.put(frames, result.columns)
@@ -130,8 +136,8 @@ class OnePass:
         if min(shape) == 1:
             # Of a single line nothing is known of errors, nor of how far peaks stand out.
             columns.false_alarm = np.where(columns.usable, 1.0, columns.false_alarm)
-        for look in looks:
-            columns.take_tiles(*look())
+        for numbers, look in looks:
+            columns.take_tiles(numbers, look())
         return columns
 
     def kernel(self, reference: Reference, quiet: float = QUIET) -> NDArray[np.float64] | None:
@@ -143,7 +149,7 @@ class OnePass:
             return None
         numbers = spread(np.arange(self.frames.count), WEIGHED_FRAMES[reference.is_stored]).tolist()
         image = reference.image[None] if isinstance(reference, FixedImage) else None
-        if image is not None and self.xp is np:
+        if image is not None and self.xp is np and tuple(numbers) not in self._autocorrelation:
             others = [each for each in self.prepared.usable(tuple(numbers)) if not np.array_equal(each, image)]
             images = [standardize(each, np.float32).values for each in [image, *others]]
             # Half of the rows tell whether all are quiet, but for three deviations of chance.

@@ -103,9 +103,8 @@ def _refined(
     # A window that is late by a pixel pulls by its mean squared slope over that of the scene.
     size = np.array(shape) - np.abs(np.rint(start))
     pull = np.abs(found.step) * (np.pi**2 / 4 / _FLANK / size) * found.power[:, None] * found.information
-    with np.errstate(invalid="ignore"):
-        sigma: Floats = np.sqrt(np.where(found.variance > 0, found.variance, np.nan))
-        late = (pull > _PULL * sigma).any(axis=1) & (np.abs(found.step) < 1).all(axis=1)
+    sigma: Floats = np.sqrt(np.where(found.variance > 0, found.variance, np.nan))
+    late = (pull > _PULL * sigma).any(axis=1) & (np.abs(found.step) < 1).all(axis=1)
     return start + found.step, sigma, np.asarray(late)
 
 
@@ -232,8 +231,7 @@ def _solved(cells: _Cells, lattice: Lattice) -> _PhaseFit:
         move, inverse = _newton(*_sums(*_weighted(cells.of(going), lattice, step[going])[:2], lattice))
         known = np.isfinite(move).all(axis=1)
         step[going[known]] += np.clip(move[known], -_MAX_STEP, _MAX_STEP)
-        with np.errstate(invalid="ignore"):
-            converged = (np.abs(move) < _CONVERGED * np.sqrt(np.abs(inverse[:, [0, 2]]))).all(axis=1)
+        converged = (np.abs(move) < _CONVERGED * np.sqrt(np.abs(inverse[:, [0, 2]]))).all(axis=1)
         going = going[known & ~converged]
         if not going.size:
             break

@@ -7,7 +7,7 @@ so is the template of aligned frames. A reference that contains the frame would 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,34 +22,16 @@ from xcorr_app.registration.measuring.placement import (
 )
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.preparation import PreparedChunk, prepare
+from xcorr_app.registration.stack.preparation import PreparedChunk, Reference, prepare
 
 _UNCOVERED = 1e-9
 """Sum of weights below which no frame covers a pixel: weights are squares of correlations, or rounding."""
 
 
-class Reference(Protocol):
-    """Reference images for consecutive measured frames."""
-
-    is_stored: ClassVar[bool]
-    """Whether they are images as stored, whose noise is white as that of the frames is."""
-
-    @property
-    def part(self) -> tuple[slice, slice] | None:
-        """Rows and columns in which every image is known; None where that is everywhere."""
-        ...
-
-    def images(self, start: int, prepared: PreparedChunk) -> Array:
-        """Images (1 or n, h, w) for prepared frames (n, h, w), the first of which is number `start`."""
-        ...
-
-
 @dataclass(frozen=True)
-class FixedImage:
+class FixedImage(Reference):
     """The same image (h, w) for every frame."""
 
-    is_stored: ClassVar[bool] = True
-    part: ClassVar[None] = None
     image: Array
 
     def images(self, start: int, prepared: PreparedChunk) -> Array:
@@ -58,7 +40,7 @@ class FixedImage:
 
 
 @dataclass(frozen=True)
-class MeanOfOthers:
+class MeanOfOthers(Reference):
     """Mean of frames, moved or not, but the one measured, and those that were averaged with it.
 
     `total` and `weights` (float64, h, w) are the sums of what the frames add and of their weights; where none is left,

@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.weighting import RADIUS, smooth
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.columns import FineShifts
 from xcorr_app.registration.solver.basis import BASES, slopes_of
 from xcorr_app.registration.solver.gauss_newton import Numbers, Solver, compared
 from xcorr_app.registration.solver.whole_frames import FrameView, Level
+from xcorr_app.registration.stack.prefilter import Prefilter
 from xcorr_app.registration.warping.matrices import Matrix
 
 FINELY_NOISY = 0.005
 """Share of noise in the variance from which slopes are smoothed: they show it sooner than what they are slopes of."""
-_SMOOTHING = named.gaussian(2.0)
+_SMOOTHING = Prefilter("gaussian", (2.0,))
 """Pixels over which differences are averaged before they are judged."""
 _NOISE, _CHANGE = 2.0, 4.0
 """Deviations of the noise up to which a difference has full weight, and from which it has none. What noise alone does
@@ -88,7 +87,7 @@ def fit_reweighted(
     for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
         if image is None or len(images) > 1:
             image = _standard(images[i : i + 1] if len(images) > 1 else images)
-            level, smooth_image = _level(image, kernel), _smoothed(image)
+            level, smooth_image = _level(image, kernel), _SMOOTHING(image)
         view = _ReweightedFrame(level, _standard(frames[i : i + 1]), np.zeros(1, np.intp), shifts=True)
         fit.shift[i], fit.sigma[i] = _fitted(view, smooth_image, shift[i], once=once)
     return fit
@@ -126,7 +125,7 @@ def _fitted(
         total, gain = float(weight.sum()), float(compared(view.reference, warped, weight).gain[0])
         if not (total >= solver.fewest and np.isfinite(gain)):
             break
-        values = _smoothed(gain * warped)
+        values = _SMOOTHING(gain * warped)
         level_of = float((weight * (values - smooth_reference)).sum()) / total
         rest = values - level_of - smooth_reference
         weights = _weights(rest, values - level_of + smooth_reference, inside, smooth_reference)
@@ -161,11 +160,6 @@ def _weights(rest: Array, brightness: Array, inside: Array, reference: Array) ->
     scale = xp.interp(brightness.ravel(), levels, noise).reshape(rest.shape).astype(rest.dtype)
     beyond = xp.clip((abs(rest) / scale - _NOISE) / (_CHANGE - _NOISE), 0, 1)
     return (1 - beyond * beyond) ** 2
-
-
-def _smoothed(images: Array) -> Array:
-    smooth: Array = filter_frames(images, _SMOOTHING, dtype="same", count=False)[0]
-    return smooth
 
 
 def _standard(images: Array) -> Array:

@@ -7,20 +7,15 @@ elsewhere as well; what is in front does not. Where that does not tell, no shift
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns
 from xcorr_app.registration.measuring.one_pass import OnePass
-from xcorr_app.registration.measuring.references import Reference
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tile_agreement import AGREES, DIFFERS
+from xcorr_app.registration.stack.preparation import Reference
 
-_MIN_SHARE_OF_SECOND = 0.12
-"""Share of the tiles that can tell, from which what moves otherwise may be the scene itself."""
 _APART = 1.5
 """Pixels between the shifts of two motions."""
 _MIN_TILES = 6
@@ -40,19 +35,6 @@ the camera's."""
 Rows = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """What was left out of the reference, (T, rows, columns) of tiles: it alone is looked for in the whole frames."""
-
-    out: NDArray[np.bool_]
-
-    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
-        """Images (1 or n, h, w) without all else, and frames (n, h, w) as they are."""
-        nowhere = np.zeros((numbers.size, 2))
-        of_images, _ = masks.windows(~self.out[numbers], frames.shape[1:], nowhere, frames, noisy=noisy)
-        return masks.windowed(images, of_images), frames
-
-
 def scene_of_two(
     once: OnePass,
     reference: Reference,
@@ -65,21 +47,19 @@ def scene_of_two(
 
     `columns` are the frames as a whole, `without` less the tiles that differ, whose shifts are `taken` of some anyway.
     """
-    with np.errstate(invalid="ignore"):
-        large = (masks.shares(columns.tiles) >= _MIN_SHARE_OF_SECOND) & np.isfinite(without.shifts).all(axis=1)
+    large = masks.is_outlier_by(masks.shares(columns.tiles)) & np.isfinite(without.shifts).all(axis=1)
     if not large.any():
         return None
-    rest = once.compare(
-        reference, np.zeros_like(large), large, _Rest(~(columns.tiles == AGREES) | ~large[:, None, None])
-    )
+    # What was left out of the reference alone is looked for in the whole frames.
+    agree = (columns.tiles == AGREES) & large[:, None, None]
+    rest = once.compare(reference, large & False, large, masks.Parts(agree, np.zeros((large.size, 2)), of_images=True))
     # Tiles that agree with one shift, and not with the other.
     with_one, with_other = without.tiles == AGREES, rest.tiles == AGREES
     one, other = with_one & ~with_other, with_other & ~with_one
-    with np.errstate(invalid="ignore"):
-        two = large & rest.trusted(once.settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
-        # At a shift by which everything is off alike, nothing differs: then it is no motion of a part.
-        for here, there in ((with_one, rest), (with_other, without)):
-            two &= (here & (there.tiles == DIFFERS)).sum(axis=(1, 2)) >= _MIN_TILES
+    two = large & rest.trusted(once.settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
+    # At a shift by which everything is off alike, nothing differs: then it is no motion of a part.
+    both = (with_one, rest), (with_other, without)
+    two &= np.minimum(*((here & (at.tiles == DIFFERS)).sum(axis=(1, 2)) for here, at in both)) >= _MIN_TILES
     if 2 * two.sum() < large.sum():
         return None
     kept, behind = two & _is_behind(one, other, without), two & _is_behind(other, one, rest)
@@ -88,8 +68,7 @@ def scene_of_two(
         shifts = np.where(behind[:, None], rest.shifts, without.shifts)
         parts = masks.Parts(np.where(behind[:, None, None], rest.tiles, without.tiles) == DIFFERS, shifts)
         fine = once.compare(reference, verified, behind, parts)
-        with np.errstate(invalid="ignore"):
-            behind &= (np.abs(fine.shifts - rest.shifts) < SAME_PEAK).all(axis=1)
+        behind &= (np.abs(fine.shifts - rest.shifts) < SAME_PEAK).all(axis=1)
     if not behind.any() and 2 * two.sum() < columns.usable.sum():
         # Parts of a few frames that move otherwise, never taken for the scene.
         return None
@@ -113,8 +92,7 @@ def _is_behind(one: Rows, other: Rows, of_one: ShiftColumns) -> Rows:
     area, inner = (np.array([tiles[part].sum(axis=(1, 2)) for tiles in (one, other)]) for part in (_ALL, _INNER))
     rim = area - inner
     fills = (rim[0] >= rim[1]) & (area[0] >= _MORE * area[1])
-    with np.errstate(invalid="ignore"):
-        # A rim that stands still, of a detector or a stop, is around a scene that moves as around one that does not.
-        is_stop = (np.hypot(*of_one.shifts.T) < _STILL) & (masks.shares(of_one.tiles) > _MOVING_MAJORITY)
+    # A rim that stands still, of a detector or a stop, is around a scene that moves as around one that does not.
+    is_stop = (np.hypot(*of_one.shifts.T) < _STILL) & (masks.shares(of_one.tiles) > _MOVING_MAJORITY)
     reaches = (rim[0] >= _AT_RIM * rim[1]) & (area[0] >= _NOT_LESS * area[1]) & ~is_stop
     return np.asarray((rim[0] > 0) & (reaches | fills))

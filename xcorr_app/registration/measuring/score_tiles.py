@@ -10,8 +10,6 @@ with L'_V the slope of L weighted by V. What both images share vanishes pixel by
 tiles are independent, whatever it follows (sandwich with clusters: White 1980, doi 10.2307/1912934).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
@@ -52,7 +50,7 @@ def scatter_over_tiles(
     of_bins = xp.asarray((weight / largest).astype(np.float32)[:, ring])
 
     def seen(values: Array) -> Array:
-        return fft.irfft2(xp.pad(values, ((0, 0), (0, 0), (0, 1))), s=lattice.shape)
+        return fft.irfft2(values, s=lattice.shape)  # of the Nyquist frequency there is none
 
     left, right = map(seen, pair)
     scores = []

@@ -58,15 +58,17 @@ class Frequencies:
         return y + 0 * x, x + 0 * y
 
     @cached_property
-    def number(self) -> NDArray[np.intp]:
-        """Class of each frequency."""
+    def _of_class(self) -> tuple[Array, Array]:
+        """Class of each frequency, and how many those of a class are in the whole plane."""
         y, x = self._cycles
         radius = np.hypot(y, x)
         ring = np.where(radius < _LIGHT, _RINGS, np.minimum(radius * 40, _RINGS - 1).astype(np.intp))
         near_y, near_x = (abs(each) < _LINES / size for each, size in zip((y, x), self.size, strict=True))
         axis = np.select(np.broadcast_arrays(x == 0, y == 0, near_x, near_y), [1, 2, 3, 4], 0)
-        numbers: NDArray[np.intp] = np.unique(ring + (_RINGS + 1) * axis, return_inverse=True)[1].reshape(ring.shape)
-        return numbers
+        number = np.unique(ring + (_RINGS + 1) * axis, return_inverse=True)[1].reshape(ring.shape)
+        xp = array_namespace(self.like)
+        numbers = xp.asarray(number)
+        return numbers, xp.bincount(numbers.ravel(), self.halves.ravel())
 
     @cached_property
     def halves(self) -> Array:
@@ -74,12 +76,6 @@ class Frequencies:
         y, x = self._cycles
         ends = np.where((x == 0) | (x == 0.5), 1.0, 2.0) * np.ones_like(y)
         return array_namespace(self.like).asarray(ends.astype(self.like.dtype))
-
-    @cached_property
-    def _of_class(self) -> tuple[Array, Array]:
-        xp = array_namespace(self.like)
-        numbers = xp.asarray(self.number)
-        return numbers, xp.bincount(numbers.ravel(), self.halves.ravel())
 
     def mean(self, power: Array) -> Array:
         """Give each frequency the mean of a power over its class."""

@@ -14,12 +14,12 @@ from xcorr_app.arrays.kinds import as_array, labelled_like
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.moving.interpolation import Order, OrderName, order_of
-from xcorr_app.registration.quality import UNCERTAIN, is_trusted
-from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, check_policy, stays
+from xcorr_app.registration.quality import UNCERTAIN
+from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, between, check_policy, stays
 from xcorr_app.registration.results.result_display import FrameResult
 from xcorr_app.registration.results.result_files import archive_of, load_archive, write_whole
 from xcorr_app.registration.solver.basis import corner_moves
-from xcorr_app.registration.warping.field import Field, between
+from xcorr_app.registration.warping.field import Field
 from xcorr_app.registration.warping.matrices import about_corner, about_middle, angle_of, scale_of, turned
 from xcorr_app.registration.warping.warp import Mode, in_threads, warp_by_fields, warp_frames
 
@@ -62,12 +62,6 @@ class MotionResult(FrameResult):
     """Of patches, the shift at every node of a grid; None of the other models."""
     doubtful: str = DEFAULT_POLICY
     """What becomes of frames of patches that are not trusted where frames are moved: see `applied`."""
-
-    @property
-    def trusted(self) -> NDArray[np.bool_]:
-        """(T,) whether a frame has a motion and nothing speaks against it."""
-        found = np.isfinite(self.matrices).all(axis=(1, 2))
-        return np.array([not flags or is_trusted(flags) for flags in self.flags], dtype=bool) & found
 
     @property
     def shifts(self) -> NDArray[np.float64]:

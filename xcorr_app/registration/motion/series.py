@@ -107,7 +107,7 @@ def _in_steps(measuring: MotionMeasurement, found: list[FrameMotion], known: lis
     """Motions from frame to frame, summed: doubtful where any before is."""
     total = found[known[0]]
     for done, (before, t) in enumerate(itertools.pairwise(known), 1):
-        (step,) = measuring.of(measuring.against(*_image(measuring, before)), [t])
+        (step,) = measuring.of(measuring.against(*_image(measuring, before)), t, t + 1)
         flags = tuple(flag for flag in step.flags if flag != quality.INHERITED)
         if total.motion is None or step.motion is None or set(total.flags) & quality.DOUBTFUL:
             flags = (*flags, quality.INHERITED)
@@ -128,7 +128,7 @@ def _against_others(
     first, shape, unmoved = known[0], measuring.frames.shape, found.copy()
     against = measuring.against(*_image(measuring, first))
     for t in known[1:]:
-        (found[t],) = measuring.of(against, [t])
+        (found[t],) = measuring.of(against, t, t + 1)
     if from_mean and len(_sure(found)) < len(known):
         found = max(found, _round(measuring, unmoved, known, 0), key=lambda each: len(_sure(each)))
     for number in range(_ROUNDS):
@@ -183,7 +183,7 @@ def _round(measuring: MotionMeasurement, found: list[FrameMotion], known: list[i
         mean, motion = others.of(t), found[t].motion
         against = measuring.against(mean, None if measuring.masks is None else xp.isfinite(mean))
         near = [] if motion is None else [motion]
-        (new[t],) = measuring.of(against, [t], *near)
+        (new[t],) = measuring.of(against, t, t + 1, *near)
         _report(measuring, number * len(known) + done, _ROUNDS * len(known))
     return new
 

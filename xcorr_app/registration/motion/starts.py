@@ -20,7 +20,7 @@ from xcorr_app.registration.solver.basis import Basis, corner_moves
 from xcorr_app.registration.solver.sampling import sampled_through
 from xcorr_app.registration.solver.whole_frames import Level
 from xcorr_app.registration.warping.device_warp import ndimage_of
-from xcorr_app.registration.warping.matrices import Matrix, turned
+from xcorr_app.registration.warping.matrices import Matrix, translated, turned
 
 _ANGLES, _RADII = 360, 128
 """Over half a turn; from the inner frequency to the outer one."""
@@ -68,8 +68,7 @@ def likely_motions(
     ).reshape(len(linear), -1)
     planes = xp.where(xp.isfinite(planes), planes, -np.inf)
     row, column = np.divmod(to_host(planes.argmax(axis=1)), window.shape[1])
-    moved = np.tile(np.eye(3), (len(linear), 1, 1))
-    moved[:, :2, 2] = np.stack([row + window.dy_min, column + window.dx_min], axis=1)
+    moved = translated(-np.stack([row + window.dy_min, column + window.dx_min], axis=1))
     motions, scores = linear @ moved, to_host(planes.max(axis=1))
     motions[:, :2, 2] *= level.factor
     return [_likely(motions[numbers == number], scores[numbers == number], shape) for number in range(len(turns))]

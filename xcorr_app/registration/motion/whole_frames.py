@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from xcorr_app.registration.motion.starts import apart, likely_motions, log_pola
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 from xcorr_app.registration.solver.basis import Basis
 from xcorr_app.registration.solver.gauss_newton import Fits
-from xcorr_app.registration.solver.whole_frames import BY_CHANCE, Pyramid, centred, levels_of, smoothed, smoothing_for
+from xcorr_app.registration.solver.whole_frames import BY_CHANCE, Pyramid, centred
 from xcorr_app.registration.stack.frames import SINGLE, Chunk, Frames, read_reference
 from xcorr_app.registration.stack.passes import Pass, Progress
 from xcorr_app.registration.warping.matrices import Matrix, about_corner
@@ -72,21 +71,17 @@ class MotionMeasurement:
         """What measures frames against an image, of which some pixels may count only."""
         return FrameAligner(image, counts, self.basis, self.max_sigma, self.frames.count)
 
-    def of(self, against: FrameAligner, numbers: Sequence[int], *known: Matrix) -> list[FrameMotion]:
-        """Measure frames with these numbers; `known` are motions worth trying."""
-        found: dict[int, FrameMotion] = {}
-        for first, last in _runs(numbers):
-            chunk, seen = self.frames.read(first, last), list(range(first, last))
-            counts, images = self.counts(chunk), chunk.frames
-            found |= {
-                t: FrameMotion(flags=(quality.UNREADABLE,), unreadable=why) for t, why in chunk.unreadable.items()
-            }
-            if chunk.unreadable:
-                seen = [t for t in seen if t not in chunk.unreadable]
-                which = array_namespace(images).asarray([t - first for t in seen], dtype=np.intp)
-                images, counts = images[which], None if counts is None else counts[which]
-            found |= dict(zip(seen, against.measured(images, [list(known)] * len(seen), counts), strict=True))
-        return [found[t] for t in numbers]
+    def of(self, against: FrameAligner, first: int, last: int, *known: Matrix) -> list[FrameMotion]:
+        """Measure frames `first` to `last - 1`; `known` are motions worth trying."""
+        chunk, seen = self.frames.read(first, last), list(range(first, last))
+        counts, images = self.counts(chunk), chunk.frames
+        found = {t: FrameMotion(flags=(quality.UNREADABLE,), unreadable=why) for t, why in chunk.unreadable.items()}
+        if chunk.unreadable:
+            seen = [t for t in seen if t not in chunk.unreadable]
+            which = array_namespace(images).asarray([t - first for t in seen], dtype=np.intp)
+            images, counts = images[which], None if counts is None else counts[which]
+        found |= dict(zip(seen, against.measured(images, [list(known)] * len(seen), counts), strict=True))
+        return [found[t] for t in range(first, last)]
 
     def result(self, found: list[FrameMotion], described: str, itself: int | None = None) -> MotionResult:
         """Make a result of what was found of each frame, about the middles of frames.
@@ -133,7 +128,7 @@ def motion_of(measuring: MotionMeasurement, reference: str | int | Array) -> Mot
     pixels = max(shape[0] * shape[1], _MIN_PIXELS) if on_device else _AS_LONG_AS * shape[0] * shape[1]
 
     def job(start: int, stop: int) -> list[FrameMotion]:
-        return measuring.of(against, range(start, stop))
+        return measuring.of(against, start, stop)
 
     walk = Pass(frames.count, pixels, on_device, measuring.progress)
     return measuring.result([one for some in walk.over("measure", job) for one in some], described, number)
@@ -144,9 +139,8 @@ class FrameAligner:
 
     def __init__(self, image: Array, counts: Array | None, basis: Basis, max_sigma: float, count: int) -> None:
         prepared, _ = centred(image[None], None if counts is None else counts[None])
-        self._smoothing = smoothing_for(float(quality.signal_fraction(prepared)[0]))
         self._basis, self._max_sigma = basis, max_sigma
-        self._pyramid = Pyramid(levels_of(smoothed(prepared, self._smoothing)[0], basis, counts), basis, count)
+        self._pyramid = Pyramid(prepared, basis, counts, count)
         self._shape = self._pyramid.levels[0].shape
         self._spectrum = log_polar(self._pyramid.levels[-1].image[None]) if basis.turns else None
         self._is_flat = not float(prepared.max()) > float(prepared.min())
@@ -163,7 +157,7 @@ class FrameAligner:
         if not seen.any():
             return found
         numbers, xp = np.flatnonzero(seen), array_namespace(frames)
-        sizes = self._pyramid.sizes(smoothed(values, self._smoothing))
+        sizes = self._pyramid.sizes(values)
         small, others = sizes[-1][xp.asarray(numbers)], [known[t] for t in numbers.tolist()]
         tried = likely_motions(self._pyramid.levels[-1], self._basis, self._spectrum, small, others, self._shape)
         of = np.repeat(numbers, [len(motions) for motions in tried])
@@ -193,12 +187,6 @@ class FrameAligner:
 
     def _by_chance(self, overlap: float) -> float:
         """Score that unrelated noise hardly reaches for any motion that is looked at."""
-        smeared = 1 + 4 * np.pi * self._smoothing**2
+        smeared = 1 + 4 * np.pi * self._pyramid.smoothing**2
         pixels = overlap * self._shape[0] * self._shape[1] / smeared
         return float((BY_CHANCE + 3) / np.sqrt(max(pixels, 1.0)))
-
-
-def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges of consecutive numbers, in order."""
-    edges = np.flatnonzero(np.diff(numbers) != 1) + 1
-    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(np.asarray(numbers), edges)]

@@ -25,6 +25,7 @@ NaN and infinity
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -122,22 +123,24 @@ def apply_shifts(
     is_mask = getattr(getattr(stack, "dtype", None), "kind", "") == "b"
     stack = as_array(stack, "stack")
     if axes is not None and axes not in ("TYX", "YX"):
-        moved = _moved_planes(stack, shifts, order, border, cval, Axes(axes, stack.shape))
+        named = Axes(axes, stack.shape)
+        if 0 in stack.shape:
+            raise ShapeError(f"stack has shape {stack.shape}: there is no pixel to move")
+        moves = _checked_shifts(shifts, stack.shape[axes.index(named.along)] if named.along else 1)
+        moved = _moved_planes(stack, moves, named.order, order, border, cval)
     else:
         moved = _moved(stack, shifts, order, border, cval)
     return moved.view(bool) if is_mask else moved
 
 
-def _moved_planes(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Border, cval: float, axes: Axes) -> Array:
-    """Move all planes of a frame alike, whatever the order of the axes."""
-    if 0 in stack.shape:
-        raise ShapeError(f"stack has shape {stack.shape}: there is no pixel to move")
-    ordered = stack.transpose(axes.order)
-    frames = ordered.shape[0] if axes.along else 1
-    moves = _checked_shifts(shifts, frames)
+def _moved_planes(
+    stack: Array, shifts: npt.NDArray[np.float64], axes: Sequence[int], order: Order, mode: Border, cval: float
+) -> Array:
+    """Move all planes of a frame alike; `axes` are those of the frames, if there are any, others, rows and columns."""
+    ordered = stack.transpose(axes)
     planes = ordered.reshape(-1, *ordered.shape[-2:])
-    moved = _moved(planes, np.repeat(moves, planes.shape[0] // frames, axis=0), order, mode, cval)
-    return moved.reshape(ordered.shape).transpose(np.argsort(axes.order).tolist())
+    moved = _moved(planes, np.repeat(shifts, planes.shape[0] // len(shifts), axis=0), order, mode, cval)
+    return moved.reshape(ordered.shape).transpose(np.argsort(axes).tolist())
 
 
 def _lazily(stack: Any, shifts: npt.ArrayLike, order: Order, mode: Border, cval: float, axes: str | None) -> Any:
@@ -148,28 +151,18 @@ def _lazily(stack: Any, shifts: npt.ArrayLike, order: Order, mode: Border, cval:
         last = stack.ndim - 2, stack.ndim - 1
         if (names.index("Y"), names.index("X")) != last:
             raise ShapeError(f"axes {names!r}: a dask array's rows and columns must be its last axes: transpose it")
-    moves = _checked_shifts(shifts, stack.shape[names.index(known.along)] if known.along else 1)
-    _moved(np.zeros_like(stack._meta, shape=(1, 1, 1)).astype(_stored(stack.dtype)), (0, 0), order, mode, cval)
     along = names.index(known.along) if known.along else None
+    moves = _checked_shifts(shifts, 1 if along is None else stack.shape[along])
+    stored = np.uint8 if stack.dtype.kind == "b" else stack.dtype
+    _moved(np.zeros_like(stack._meta, shape=(1, 1, 1)).astype(stored), (0, 0), order, mode, cval)
 
     def move(block: Array, shifts: Array) -> Array:
-        # A block may hold one time of many, and its own first axis must still be the frames.
+        # A block may hold one time of many, and the frames' axis must still be that of the whole.
         is_mask, block = block.dtype.kind == "b", as_array(block, "stack")
-        order_of_axes = [i for i in range(block.ndim) if i != along]
-        if along is not None:
-            order_of_axes.insert(0, along)
-        ordered = block.transpose(order_of_axes)
-        planes = ordered.reshape(-1, *ordered.shape[-2:])
-        each = np.repeat(_checked_shifts(shifts, None), planes.shape[0] // len(shifts), axis=0)
-        moved = _moved(planes, each, order, mode, cval).reshape(ordered.shape)
-        moved = moved.transpose(np.argsort(order_of_axes).tolist())
+        moved = _moved_planes(block, _checked_shifts(shifts, None), known.order, order, mode, cval)
         return moved.view(bool) if is_mask else moved
 
     return moved_by_frame(move, stack, moves, along)
-
-
-def _stored(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.uint8) if dtype.kind == "b" else dtype
 
 
 def _moved(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Border, cval: float) -> Array:
@@ -212,13 +205,12 @@ def shift_frames(
     if mode not in get_args(Border):
         raise ArgumentError(f"border={mode!r} is unknown: choose one of {', '.join(map(repr, get_args(Border)))}")
     fill = _checked_cval(cval, np.dtype(frames.dtype))
-    threads = _thread_count(workers)
     if mode in _PADS:
         return _moved_padded(frames, moves, order, mode, workers, counts=counts)
     if xp is not np:
         return move_on_device(frames, moves, order, fill if mode == "constant" else None, counts=counts)
     result = np.empty(frames.shape, dtype=frames.dtype)
-    threads = min(threads, len(moves))
+    threads = min(worker_count() if workers is None else workers, len(moves))
 
     def move_every(first: int) -> int:
         outside: Mode = "constant" if mode == "constant" else "nearest"
@@ -324,11 +316,3 @@ def _checked_cval(cval: float, dtype: np.dtype) -> float:
     if not math.isfinite(value) or value != math.floor(value) or not limits.min <= cval <= limits.max:
         raise ArgumentError(f"cval={cval} is no {dtype} value: choose a whole number from {limits.min} to {limits.max}")
     return int(cval)
-
-
-def _thread_count(workers: int | None) -> int:
-    if workers is None:
-        return worker_count()
-    if workers < 1:
-        raise ArgumentError(f"workers={workers}: at least 1 is needed")
-    return workers

@@ -8,7 +8,6 @@ off, the window pulls at what is found: frames are measured once more with windo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,26 +29,20 @@ _MAX_SIGMA_RATIO = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
 
 
-class LeavesOut(Protocol):
-    """Leaves parts out of images and frames."""
-
-    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
-        """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
-        ...
-
-
 @dataclass(frozen=True)
 class Parts:
     """What is left out of each frame, (T, rows, columns) of tiles, at shifts (T, 2) already known."""
 
     out: NDArray[np.bool_]
     shifts: NDArray[np.float64]
+    of_images: bool = False
+    """They are left out of the references alone, and frames are as they are."""
 
     def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
         """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
         shifts = np.nan_to_num(self.shifts[numbers])
-        of_images, of_frames = windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
-        return windowed(images, of_images), windowed(frames, of_frames)
+        of_image, of_frames = windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
+        return windowed(images, of_image), frames if self.of_images else windowed(frames, of_frames)
 
 
 def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -75,8 +68,7 @@ def two_motions(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, at least half show a part that moves otherwise, and not too large."""
     share = shares(tiles)
     looked_at = np.isfinite(share)
-    with np.errstate(invalid="ignore"):
-        few = (share >= _SOME) & (share <= _MAX_SHARE)
+    few = (share >= _SOME) & (share <= _MAX_SHARE)
     return bool(looked_at.any() and 2 * few.sum() >= looked_at.sum())
 
 
@@ -109,22 +101,17 @@ def surer(
 
 def max_differ(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which frames (T,) differ in most of their tiles."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(shares(tiles) > _MAX_SHARE)
+    return np.asarray(shares(tiles) > _MAX_SHARE)
 
 
 def outliers(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which frames are not to be trusted (T,): what moves otherwise is most of them, or was not left out."""
-    share = shares(tiles)
-    with np.errstate(invalid="ignore"):
-        outliers: NDArray[np.bool_] = max_differ(tiles) | (~partial & is_outlier_by(share))
-    return outliers
+    return np.asarray(max_differ(tiles) | (~partial & is_outlier_by(shares(tiles))))
 
 
 def is_outlier_by(share: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether so many tiles (T,) differ that a shift of the whole frame does not stand."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(share >= _SOME)
+    return np.asarray(share >= _SOME)
 
 
 def windows(

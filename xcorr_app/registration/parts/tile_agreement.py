@@ -1,12 +1,11 @@
 """By which rules a tile agrees with the shift of its frame, see :mod:`xcorr_app.registration.parts.tiles`."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.tile_verdict import Limits
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.standard_error.significance import medians_of
 
 MIN_CHI_SQUARED = 40.0
 """Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
@@ -46,8 +45,7 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
         for tiles, pixels in zip((rows, columns), shape, strict=True)
     )
     place = np.stack([np.ones((rows, columns)), *np.meshgrid(y, x, indexing="ij")], axis=-1).reshape(-1, 3)
-    design = (place[:, None, :, None] * np.eye(2)[:, None]).reshape(-1, 2, 6)
-    take = covered.reshape(count, -1)
+    tiles = covered.sum(axis=(1, 2))
     normal, right = (
         (each * covered.reshape(*covered.shape, *(1,) * (each.ndim - 3))).reshape(
             count, rows * columns, *each.shape[3:]
@@ -58,27 +56,22 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
     shown = np.trace(normal, axis1=2, axis2=3)
     weight = 1 / np.maximum(shown + shown.mean(axis=1, keepdims=True), 1e-300)
     normal, right = normal * weight[..., None, None], right * weight[..., None]
-    return np.array([_edge_offset(*each, design) for each in zip(normal, right, take.sum(axis=1), strict=True)])
-
-
-def _edge_offset(normal: Floats, right: Floats, tiles: int, design: Floats) -> float:
-    """Of one frame, by the equations of its tiles (k, 2, 2) and (k, 2)."""
-    if tiles < MIN_TILES:
-        return 0.0
-    turned = np.swapaxes(design, 1, 2)
-    left = turned @ normal
-    matrix = (left @ design).sum(axis=0)
-    matrix += RIDGE * np.trace(matrix) * np.eye(6)
-    if not np.isfinite(matrix).all() or not np.trace(matrix) > 0:
-        return 0.0
-    numbers = np.linalg.solve(matrix, (turned @ right[..., None]).sum(axis=0)[:, 0])
-    scores = (turned @ (right - normal @ design @ numbers)[..., None])[..., 0]
+    # Of the numbers the shift comes first, then what is along rows, then along columns.
+    squares = (place[:, :, None] * place[:, None]).reshape(-1, 9).T @ normal.reshape(count, -1, 4)
+    matrix = squares.reshape(count, 3, 3, 2, 2).swapaxes(2, 3).reshape(count, 6, 6)
+    size_of = np.trace(matrix, axis1=1, axis2=2)[:, None, None]
+    known = (tiles >= MIN_TILES) & np.isfinite(matrix).all(axis=(1, 2)) & (size_of > 0)[:, 0, 0]
+    matrix = np.where(known[:, None, None], matrix + RIDGE * size_of * np.eye(6), np.eye(6))
     inverse = np.linalg.inv(matrix)
-    covariance = inverse @ (scores.T @ scores) @ inverse * (tiles / (tiles - 6))
-    linear = numbers[2:]
-    if linear @ np.linalg.solve(covariance[2:, 2:] + 1e-300 * np.eye(4), linear) < MIN_CHI_SQUARED:
-        return 0.0
-    return float(np.hypot(*linear.reshape(2, 2).T).max())
+    numbers = np.linalg.solve(matrix, np.nan_to_num(place.T @ right).reshape(count, 6, 1)).reshape(count, 3, 2)
+    rest = right - (normal @ (place @ numbers)[..., None])[..., 0]
+    scores = (place[:, :, None] * rest[:, :, None]).reshape(count, -1, 6)
+    scatter = (inverse @ (scores.swapaxes(1, 2) @ scores) @ inverse)[:, 2:, 2:]
+    covariance = scatter * (tiles / np.maximum(tiles - 6, 1))[:, None, None] + 1e-300 * np.eye(4)
+    linear = np.where(known[:, None, None], numbers[:, 1:], 0.0)
+    covariance = np.where(known[:, None, None], covariance, np.eye(4))
+    squared = (linear.reshape(count, 1, 4) @ np.linalg.solve(covariance, linear.reshape(count, 4, 1))).ravel()
+    return np.asarray(np.where(squared < MIN_CHI_SQUARED, 0.0, np.hypot(linear[..., 0], linear[..., 1]).max(axis=1)))
 
 
 AGREES, DIFFERS = 1.0, 0.0
@@ -172,9 +165,8 @@ def _verdict(
     use = says & ~differs
     y, x = (each - _medians(each, use) for each in (dy, dx))
     distance = np.hypot(y, x)
-    with np.errstate(invalid="ignore"):
-        least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
-        differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
+    least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
+    differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
     out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan
     return out
@@ -182,11 +174,7 @@ def _verdict(
 
 def _medians(values: NDArray[np.float64], use: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Median (n, 1, 1) of those of each frame's values (n, rows, columns) that are used; NaN where none is."""
-    ordered = np.sort(np.where(use, values, np.nan).reshape(len(values), -1), axis=1)  # NaN last
-    count = use.sum(axis=(1, 2))
-    frame = np.arange(len(values))
-    middle: NDArray[np.float64] = (ordered[frame, np.maximum(count - 1, 0) // 2] + ordered[frame, count // 2]) / 2
-    return np.where(count > 0, middle, np.nan)[:, None, None]
+    return np.asarray(medians_of(np.where(use, values, np.nan).reshape(len(values), -1))[:, None, None])
 
 
 def _around(tiles: Array) -> Array:

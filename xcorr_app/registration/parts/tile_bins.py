@@ -12,16 +12,10 @@ from xcorr_app.registration.quality import signal_fraction
 SAMPLED = 4
 """One of so many rows tells the mean and the variance of an image."""
 MIN_CLEAN = 1e-3
+BINNED_FROM = 192
+"""Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
 _TILE = 16
 """Pixels along the sides of tiles of which the power is compared."""
-
-
-def both_standard(
-    frames: Array, images: Array, whole: NDArray[np.intp]
-) -> tuple[tuple[Array, NDArray[np.float64]], tuple[Array, NDArray[np.float64]]]:
-    """`standard` of frames that are moved, and of the images they are compared with."""
-    inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
-    return standard(frames, whole, inside), standard(images)
 
 
 def standard(
@@ -108,7 +102,7 @@ def _sums(values: Array, size: int, tiles: tuple[int, int]) -> Array:
     return along_columns.reshape(*along_columns.shape[:2], tiles[1], size).sum(axis=3, dtype=np.float64)
 
 
-def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float64]:
+def covered_bins(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float64]:
     """Share of each bin (n, h, w) that a frame covers when moved by whole pixels (n, 2)."""
     covered = []
     for axis, size in enumerate(shape):

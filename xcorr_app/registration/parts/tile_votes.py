@@ -12,10 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.moving.apply import shift_frames
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 MIN_VOTES = 3
 """Tiles that prefer a shift, for it to be preferred."""
@@ -37,7 +36,7 @@ Image = NDArray[np.float32]
 
 def smoothed(images: Array) -> Image:
     """Images (n, h, w) as they are compared, on the host."""
-    return np.asarray(filter_frames(to_host(images).astype(np.float32), named.gaussian(_SIGMA), count=False)[0])
+    return np.asarray(Prefilter("gaussian", (_SIGMA,))(to_host(images).astype(np.float32)))
 
 
 def moved_by(frame: Image, shifts: NDArray[np.float64]) -> Image:

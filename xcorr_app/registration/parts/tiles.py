@@ -18,22 +18,29 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.taps import Filter
+from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
 from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.parts.tile_agreement import CORRELATED, LIMITS, NOISY, SIGMA, edge_offsets, judged
-from xcorr_app.registration.parts.tile_bins import MIN_CLEAN, SAMPLED, both_standard, covered_by, sums_over_tiles
+from xcorr_app.registration.parts.tile_bins import (
+    MIN_CLEAN,
+    SAMPLED,
+    covered_bins,
+    covered_by,
+    standard,
+    sums_over_tiles,
+)
 from xcorr_app.registration.quality import NOISE_PERIOD
+from xcorr_app.registration.stack.prefilter import Prefilter
 
 _TILES = 16
 """Tiles along the shorter axis, where they are not smaller than `_MIN_TILE_SIDE` pixels."""
 _MIN_TILE_SIDE, _MAX_TILE_SIDE = 12, 64
 _MIN_TILES = 4
 """Tiles along an axis below which there is no map."""
+_SMOOTHING = Prefilter("gaussian", (SIGMA,))
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,8 @@ class TileTest:
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 
 
-Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], TileTest]]
-"""Numbers of frames, and what their tiles say."""
+Judged: TypeAlias = Callable[[], TileTest]
+"""What their tiles say, for which a device is waited."""
 
 
 def look(
@@ -88,18 +95,13 @@ def look(
     covered : ndarray of bool, shape (n, rows, columns), optional
         Tiles that a frame shows, where it is more than shifted.
     """
-    return _started(images, frames, shifts, covered)()
+    return started_look(images, frames, shifts, covered)()
 
 
-def started_look(images: Array, frames: Array, shifts: NDArray[np.float64], numbers: NDArray[np.intp]) -> Judged:
-    """Begin with :func:`look` at frames with these numbers (n,); what is returned waits for a device."""
-    found = _started(images, frames, shifts, None)
-    return lambda: (numbers, found())
-
-
-def _started(
-    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None
-) -> Callable[[], TileTest]:
+def started_look(
+    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None
+) -> Judged:
+    """Begin with :func:`look`; what is returned waits for a device."""
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
@@ -112,10 +114,11 @@ def _started(
         return _started_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
-    (f, of_frames), (g, of_reference) = both_standard(frames, images, whole)
+    inside = array_namespace(frames).asarray(covered_bins(grid.shape, whole).astype(working_dtype(frames)))
+    (f, of_frames), (g, of_reference) = standard(frames, whole, inside), standard(images)
     noise, correlated = of_frames + of_reference, 1.0
     if max(of_frames.max(), of_reference.max()) > NOISY:
-        f, g = (_smoothed(each) for each in (f, g))
+        f, g = (_SMOOTHING(each) for each in (f, g))
         noise, correlated = noise / (2 * CORRELATED), CORRELATED
     sums = sums_over_tiles(f, g, shifts - whole, grid.size // 2, grid.count)
     covered = covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
@@ -124,7 +127,7 @@ def _started(
     return lambda: TileTest(tiles, inlier_fraction, edges)
 
 
-def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Callable[[], TileTest]:
+def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Judged:
     """The same on a device, which is waited for once unless there is much noise."""
     xp, none, count = array_namespace(frames), np.zeros((images.shape[0], 2)), frames.shape[0]
     levels = tile_levels(frames, images, SAMPLED, min(NOISE_PERIOD, grid.shape[0]), MIN_CLEAN)
@@ -144,17 +147,7 @@ def _started_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], 
     def finished() -> TileTest:
         found = started()
         if found.noise.max() > NOISY:
-            found = verdict(_smoothed(f), _smoothed(g), smoothed=True)()
+            found = verdict(_SMOOTHING(f), _SMOOTHING(g), smoothed=True)()
         return TileTest(found.tiles, found.inlier_fraction, found.edges)
 
     return finished
-
-
-def _smoothed(bins: Array) -> Array:
-    return filter_frames(bins, _smoothing(), dtype="same", count=False)[0]
-
-
-@functools.cache
-def _smoothing() -> Filter:
-    """One filter for all calls: a device's plans are kept by it."""
-    return named.gaussian(SIGMA)

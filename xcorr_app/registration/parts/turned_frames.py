@@ -23,11 +23,10 @@ from xcorr_app.registration.columns import Columns
 from xcorr_app.registration.motion.starts import apart, likely_motions, log_polar
 from xcorr_app.registration.parts import masks
 from xcorr_app.registration.parts.tiles import Grid, look
-from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.sampling import coefficients, sampled_through
-from xcorr_app.registration.solver.whole_frames import Pyramid, levels_of, score_of, smoothed, smoothing_for
-from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of
+from xcorr_app.registration.solver.whole_frames import Pyramid, score_of
+from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of, translated
 
 MIN_EDGE = 0.5
 """Pixels that an edge moves against the centre from which a frame does more than shift."""
@@ -78,9 +77,7 @@ class StraightReference:
 
     def __init__(self, image: Array) -> None:
         self._image = _standard(image)
-        self._smoothing = smoothing_for(float(signal_fraction(self._image)[0]))
-        basis = BASES["affine"]
-        self._pyramid = Pyramid(levels_of(smoothed(self._image, self._smoothing)[0], basis), basis)
+        self._pyramid = Pyramid(self._image, BASES["affine"])
 
     def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> TurnFits:
         """Motions of frames (n, h, w), from shifts (n, 2) on, whose centres stay in the window."""
@@ -89,7 +86,7 @@ class StraightReference:
         frames = _standard(frames)
         before = masks.shares(look(self._image, frames, shift).tiles)
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
-            sizes = self._pyramid.sizes(smoothed(frames[i : i + 1], self._smoothing))
+            sizes = self._pyramid.sizes(frames[i : i + 1])
             most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
             for start in self._starts(shift[i], sizes[-1]):
                 fits = self._pyramid.refined(
@@ -101,7 +98,7 @@ class StraightReference:
                 if not _is_within(window, -motion[:2, 2]):
                     continue
                 tiles = self._agreement(frames[i], motion, grid)
-                score = score_of(self._pyramid.levels[0], sizes[0], _shifted(shift[i])[None])[0]
+                score = score_of(self._pyramid.levels[0], sizes[0], translated(shift[i : i + 1]))[0]
                 if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * (1 - score):
                     turned.shift[i], turned.linear[i] = -motion[:2, 2], motion[:2, :2]
                     turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
@@ -112,10 +109,11 @@ class StraightReference:
 
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
         """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
-        yield _shifted(shift)
+        begin = translated(shift[None])[0]
+        yield begin
         level, shape = self._pyramid.levels[-1], self._pyramid.levels[0].shape
         (others,) = likely_motions(level, BASES["rigid"], self._spectrum, small, [[]], shape)
-        if apart(others[0], _shifted(shift), shape):
+        if apart(others[0], begin, shape):
             yield others[0]
 
     @cached_property
@@ -158,13 +156,6 @@ def edges(linear: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.flo
     """Pixels (n,) by which linear parts (n, 2, 2) move the middle of an edge against the centre."""
     moved = np.hypot(linear[:, 0], linear[:, 1]) * (np.array(shape) / 2)
     return np.asarray(moved.max(axis=1))
-
-
-def _shifted(shift: NDArray[np.float64]) -> Matrix:
-    """The motion of a frame that a shift (2,) puts on the reference."""
-    motion = np.eye(3)
-    motion[:2, 2] = -shift
-    return motion
 
 
 def _is_within(window: ShiftWindow, shift: NDArray[np.float64]) -> bool:

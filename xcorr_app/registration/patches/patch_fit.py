@@ -181,8 +181,7 @@ class PatchFit:
 
     def trusted(self, match: WindowMatch) -> NDArray[np.bool_]:
         """Which patches (T, n) by themselves were found where their neighbours are."""
-        with np.errstate(invalid="ignore"):
-            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > self.by_chance())
+        stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > self.by_chance())
         good = np.isfinite(match.shift).all(axis=2) & ~match.on_edge & stands_out
         shape = len(good), *self.grid.shape
         away = normalised_median(self._half * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)

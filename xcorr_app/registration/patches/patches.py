@@ -109,10 +109,9 @@ def _rigid(
     if half == 2:
         frames = BinnedFrames(frames, (slice(None), slice(None)))
         reference = reference if isinstance(reference, (str, int, np.integer)) else halved(reference[None])[0]
-    reach = None if max_shift is None else np.broadcast_to(np.asarray(max_shift, np.float64) / half, 2)
+    reach: Any = None if max_shift is None else tuple((np.broadcast_to(max_shift, 2) / half).tolist())
     # Patches are looked for around these shifts: a hundredth of a pixel that weights would gain is nothing to them.
-    wanted = None if reach is None else (float(reach[0]), float(reach[1]))
-    settings = Settings(contrast=Contrast(), weighting="none", max_shift=wanted)
+    settings = Settings(contrast=Contrast(), weighting="none", max_shift=reach)
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held=held)
     measurement = Measurement(frames, walk, settings, xp, whole=True)
     measured, described, notes = measured_against(measurement, reference, np.zeros(frames.count, dtype=bool))
@@ -156,8 +155,7 @@ def _result(found: FittedPatches, rigid: _Rigid, grid: Grid, shape: tuple[int, i
     of_nodes = np.add.outer(spread[0] * grid.shape[1], spread[1])
     measured = np.isfinite(found.field[:, 0, 0, 0])
     errors, mean = found.sigma.reshape(count, 2, -1), found.field.mean(axis=(2, 3))
-    with np.errstate(invalid="ignore"):
-        sure = (np.median(errors, axis=(1, 2)) <= max_sigma) & (found.trusted.mean(axis=1) >= _MIN_TRUSTED)
+    sure = (np.median(errors, axis=(1, 2)) <= max_sigma) & (found.trusted.mean(axis=1) >= _MIN_TRUSTED)
     flags = []
     for words, doubt, known in zip(rigid.flags, (~(measured & sure)).tolist(), measured.tolist(), strict=True):
         kept = tuple(word for word in words if word not in _NO_MATTER)

@@ -18,16 +18,13 @@ from xcorr_app.gpu.peaks.left_over import LeftSums, aligned_products, faded_part
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
-from xcorr_app.registration.parts.tile_bins import binned
+from xcorr_app.registration.parts.tile_bins import BINNED_FROM, binned
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Frames
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 RIM = 0.15
 """Share of each side over which frames fade."""
-_SAMPLED_FRAMES = 5
-_BINNED_FROM = 192
-"""Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
 _MIN_SHARE = 0.001
 """Share that bends nothing by much."""
 _MAX_DEVIATIONS = 2.0
@@ -94,14 +91,14 @@ def residual_of(frames: Frames, measured: ShiftColumns, settings: Settings) -> R
     usable = near_each_other(measured, settings.measured_shape(frames.shape))
     if usable.size < 2:
         return UNKNOWN
-    few = spread(usable, _SAMPLED_FRAMES)
+    few = spread(usable)
     shifts = measured.shifts[few]
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
         left = residual_in_place(frames, few, shifts) if settings.roi is None else None
         if left is None:
             images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
-            if min(images.shape[1:]) >= _BINNED_FROM:
+            if min(images.shape[1:]) >= BINNED_FROM:
                 images, shifts = binned(images), shifts / 2
             left = left_over(images, shifts)
     return replace(left, is_sure=bool(measured.valid(settings)[few].all()))
@@ -161,7 +158,7 @@ def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.
     stack = frames.read(0, frames.count).frames
     if not stack.flags.c_contiguous:
         return None
-    side = 2 if min(frames.shape) >= _BINNED_FROM else 1
+    side = 2 if min(frames.shape) >= BINNED_FROM else 1
     shifts = shifts / side
     parts = _common_parts((frames.shape[0] // side, frames.shape[1] // side), shifts)
     height, width = (part.stop - part.start for part in parts[0])

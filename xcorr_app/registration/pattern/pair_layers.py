@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.measuring.spectral_cells import CELLS, lattice_of, sums_over_cells
-from xcorr_app.registration.parts.tile_bins import binned, evenness
+from xcorr_app.registration.parts.tile_bins import BINNED_FROM, binned, evenness
 
 _LAST = 19
 """Rings of cells that are looked at, without the middle: up to 0.3 cycles per pixel."""
@@ -57,8 +57,6 @@ _WHITE = 0.8
 half a pixel has less."""
 _COARSE = 0.4
 """Square of radians per pixel, up to which most of a further layer is expected."""
-_BINNED_FROM = 192
-"""Rows and columns from which bins of 2 x 2 pixels are enough for a first look."""
 
 Complex = NDArray[np.complex128]
 Floats = NDArray[np.float64]
@@ -298,7 +296,7 @@ def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> OverStillLa
 
     None where there is none, or where it does not bend the shift that was measured as if there were none.
     """
-    bins = 2 if min(images.shape[1:]) >= _BINNED_FROM else 1
+    bins = 2 if min(images.shape[1:]) >= BINNED_FROM else 1
     coarse = binned(images) if bins > 1 else images
     cells = PairCells.of(coarse, shift / bins)
     one = cells.alone(shift / bins)

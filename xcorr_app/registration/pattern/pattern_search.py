@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import ShiftColumns, Trial
+from xcorr_app.registration.measuring.measured import Trial
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.one_layer import Residual, left_over
 from xcorr_app.registration.settings import Settings
@@ -41,7 +41,10 @@ def in_turns(
 ) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of the scene of float frames (n, h, w) to half a pixel, from shifts to begin with."""
     for _ in range(_MAX_ITERATIONS):
-        if (found := _of_scene(stack - TwoLayers(stack, shifts).pattern, settings, measure)) is None:
+        scene = ArrayFrames(stack - TwoLayers(stack, shifts).pattern)
+        found = measure(scene, "first", settings, whole=True, tiles=False)
+        chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.sure_sigma).all(axis=1)
+        if not np.isfinite(found.shifts).all() or 2 * chance.sum() >= chance.size:
             return None
         step, shifts = np.abs(found.shifts - (shifts - shifts[0])).max(), found.shifts
         if step < _CONVERGED:
@@ -49,13 +52,3 @@ def in_turns(
         if not stands_still(left_over(stack, shifts)):
             return None
     return shifts
-
-
-def _of_scene(frames: Array, settings: Settings, measure: Trial, most: float = 0.5) -> ShiftColumns | None:
-    """Measurement of frames without pattern; None where the shifts of that share of them may be chance."""
-    found = measure(ArrayFrames(frames), "first", settings, whole=True, tiles=False)
-    if not np.isfinite(found.shifts).all():
-        return None
-    with np.errstate(invalid="ignore"):
-        chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.sure_sigma).all(axis=1)
-    return None if chance.sum() >= most * chance.size else found

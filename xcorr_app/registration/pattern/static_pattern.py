@@ -10,13 +10,10 @@ stands still are no scene.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.filtering import named
-from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
@@ -32,13 +29,11 @@ from xcorr_app.registration.pattern.pattern_search import (
 )
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
 """Frames of which a pattern can be told from a scene."""
-_SAMPLED_FRAMES = 5
-"""Frames that tell a pattern from a scene that moves far."""
 _MAX_FRAMES = 32
 _PIXELS = 1 << 23
 """Of the frames that a pattern is taken from; at least `_MIN_FRAMES_TAKEN` of them."""
@@ -61,24 +56,16 @@ _FINE, _COARSE = 1.5, 6.0
 
 
 @dataclass(frozen=True)
-class PatternFreeFrames(FramesOver):
-    """Frames less a fixed pattern (Y, X), as floats."""
+class PatternFreeFrames(FloatFramesOver):
+    """Frames less a fixed pattern (Y, X)."""
 
     pattern: Array
     strength: float
     """Standard deviation of the pattern over that of the scene."""
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel, a float."""
-        dtype: np.dtype[Any] = np.dtype(self.pattern.dtype)
-        return dtype
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and subtract the pattern; those that are flat, or could not be read, stay so."""
-        chunk = self.source.read(start, stop)
-        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
-        return replace(chunk, frames=chunk.frames - self.pattern * ~flat)
+    def changed(self, chunk: Chunk) -> Array:
+        """Take it off."""
+        return chunk.frames - self.pattern
 
     def on_host(self) -> PatternFreeFrames:
         """Return the same frames, handed out as NumPy arrays."""
@@ -140,7 +127,7 @@ def without_pattern(
         return PatternFit()
     many = spread(usable, min(_MAX_FRAMES, max(_MIN_FRAMES_TAKEN, _PIXELS // (frames.shape[0] * frames.shape[1]))))
     plain = replace(settings, prefilter=Prefilter(), contrast=Contrast())
-    fit, some = PatternFit(), spread(usable, _SAMPLED_FRAMES)
+    fit, some = PatternFit(), spread(usable)
     if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
         images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
         if moves(measured.shifts[some]) and stands_still(left_over(images, measured.shifts[some])):
@@ -242,10 +229,6 @@ def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
     return whole
 
 
-def _smoothed(images: Array, sigma: float) -> Array:
-    return filter_frames(images, named.gaussian(sigma), dtype="same", count=False)[0]
-
-
 def _some_leave_nothing(frames: Frames, measured: ShiftColumns, settings: Settings) -> bool:
     """Whether frames that move, and are trusted where others are not, leave nothing: a pattern would be in all of them.
 
@@ -279,7 +262,8 @@ def _largest(pattern: Array, scene: Array) -> float:
     if float(signal_fraction(layers[:1])[0]) < _WHITE:
         return 0.0
     # What is neither noise of pixels nor a gradient of brightness.
-    power = _smoothed((_smoothed(layers, _FINE) - _smoothed(layers, _COARSE)) ** 2, _FINE)
+    fine, coarse = (Prefilter("gaussian", (sigma,)) for sigma in (_FINE, _COARSE))
+    power = fine((fine(layers) - coarse(layers)) ** 2)
     share = float((power[0] > power[1]).mean())
-    alike = np.corrcoef(to_host(_smoothed(power, _COARSE)).reshape(2, -1))[0, 1]
+    alike = np.corrcoef(to_host(coarse(power)).reshape(2, -1))[0, 1]
     return 1.0 if alike < -_BY_CHANCE * _TILE / np.sqrt(scene.size) and share > 0.5 else share

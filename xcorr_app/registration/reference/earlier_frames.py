@@ -7,7 +7,6 @@ they are: compared are only frames that share nothing, `Settings.apart` numbers 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Frames
-from xcorr_app.registration.stack.preparation import PreparedChunk, prepare
+from xcorr_app.registration.stack.preparation import PreparedChunk, Reference, prepare
 
 
 def earlier(usable: NDArray[np.bool_], back: int, apart: int = 0) -> NDArray[np.intp]:
@@ -39,11 +38,9 @@ def read_prepared(source: Frames, settings: Settings, numbers: NDArray[np.intp])
 
 
 @dataclass(frozen=True)
-class EarlierUsable:
+class EarlierUsable(Reference):
     """The last usable frame before each, `settings.apart` numbers left out; else the first usable one."""
 
-    is_stored: ClassVar[bool] = True
-    part: ClassVar[None] = None
     source: Frames
     settings: Settings
     first: tuple[int, Array]
@@ -76,11 +73,9 @@ class EarlierUsable:
 
 
 @dataclass(frozen=True)
-class GivenFrames:
+class GivenFrames(Reference):
     """For each frame the one whose number is given, (T,); itself where that is negative."""
 
-    is_stored: ClassVar[bool] = True
-    part: ClassVar[None] = None
     source: Frames
     settings: Settings
     numbers: NDArray[np.intp]

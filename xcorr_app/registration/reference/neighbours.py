@@ -23,6 +23,7 @@ from xcorr_app.registration.reference.template import Outcome
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import PickedFrames
 from xcorr_app.registration.stack.passes import Pass
+from xcorr_app.registration.standard_error.significance import medians_of
 
 _COMPARED, _MIN_COMPARED = 16, 4
 """Frames spread over the stack that are compared with the first directly."""
@@ -204,10 +205,7 @@ def _median_of_pairs(
     frame, place, sound = sides
     table = np.full((count, int(place.max(initial=0)) + 1), np.nan)
     table[frame[sound], place[sound]] = values[sound]
-    known = np.isfinite(table).any(axis=1)
-    medians = np.full(count, np.nan)
-    medians[known] = np.nanmedian(table[known], axis=1)
-    return medians
+    return np.asarray(medians_of(table))
 
 
 def _chosen(runs: list[ShiftColumns], best: NDArray[np.intp]) -> ShiftColumns:

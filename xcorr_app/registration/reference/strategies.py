@@ -10,12 +10,12 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.light.even_light import EvenlyLitFrames, LitImage
 from xcorr_app.registration.measuring.measurement import Measurement
-from xcorr_app.registration.measuring.references import FixedImage, Reference
+from xcorr_app.registration.measuring.references import FixedImage
 from xcorr_app.registration.reference.neighbours import against_neighbours
 from xcorr_app.registration.reference.reference_names import parse_reference
 from xcorr_app.registration.reference.template import Outcome, against_template, instead
 from xcorr_app.registration.stack.frames import Chunk
-from xcorr_app.registration.stack.preparation import NoUsableFrameError, prepare
+from xcorr_app.registration.stack.preparation import NoUsableFrameError, Reference, prepare
 
 
 def measured_against(

@@ -47,6 +47,8 @@ def applied_shifts(
 ) -> Floats:
     """Shifts (T, 2) to apply, from those measured (T, 2), NaN where there is none, and which of them are trusted (T,).
 
+    Without standard errors, of any number of values (T, k) of each frame.
+
     Parameters
     ----------
     measured, trusted
@@ -60,7 +62,7 @@ def applied_shifts(
     window
         Rows and columns of shifts that were searched.
     """
-    known = np.isfinite(measured[:, 0]) & np.isfinite(measured[:, 1])
+    known = np.asarray(np.isfinite(measured).all(axis=1))
     taken = known if check_policy(policy) == "apply" else known & trusted
     if policy == "drop":
         return np.where(taken[:, None], measured, np.nan)
@@ -75,11 +77,17 @@ def applied_shifts(
             right, expected = _weighed(measured, taken, known, variance, wrong, window)
             shifts, taken = np.where(taken[:, None], measured, expected), right > 0.5
     if policy == "leave" or not taken.any():
-        return np.where(np.stack([taken, taken], axis=1), shifts, 0.0)
-    frames = np.arange(taken.size)
-    for axis in range(2):
-        shifts[~taken, axis] = np.interp(frames[~taken], frames[taken], shifts[taken, axis])
-    return shifts
+        return np.where(taken[:, None], shifts, 0.0)
+    return between(shifts, taken)
+
+
+def between(values: Floats, taken: NDArray[np.bool_]) -> Floats:
+    """Values (T, ...) of frames, those of frames that are not `taken` (T,) interpolated between the others."""
+    frames, found = np.arange(taken.size), values.copy()
+    columns = found.reshape(taken.size, -1)
+    for column in columns.T:
+        column[~taken] = np.interp(frames[~taken], frames[taken], column[taken])
+    return found
 
 
 def _anywhere(window: tuple[int, int]) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from xcorr_app.registration.quality import is_trusted
 from xcorr_app.shown import axes_of, html_table
 
 
@@ -20,6 +22,12 @@ class FrameResult:
 
     def _repr_html_(self: Any) -> str:
         return html_table(repr(self), columns_of(self))
+
+    @property
+    def trusted(self: Any) -> NDArray[np.bool_]:
+        """(T,) whether a frame was found and nothing speaks against it; a low score alone does not."""
+        found = np.isfinite(self.shifts).all(axis=1)
+        return np.asarray(found & np.array([is_trusted(flags) for flags in self.flags], dtype=bool))
 
     def summary(self: Any) -> str:
         """Say in a line how many frames can be trusted, how far these moved, and how certain that is."""

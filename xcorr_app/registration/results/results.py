@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
-from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.results import result_files
 from xcorr_app.registration.results.doubtful_frames import DEFAULT_POLICY, applied_shifts
 from xcorr_app.registration.results.frame_table import columns_of, rows_of
@@ -93,12 +92,6 @@ class ShiftResult(FrameResult):
     def difference(self) -> NDArray[np.float64]:
         """(T,) pixels between shifts and those by the FFT reference; NaN where not verified."""
         return np.asarray(np.hypot(*(self.shifts - self.fft_shifts).T))
-
-    @property
-    def trusted(self) -> NDArray[np.bool_]:
-        """(T,) whether a frame has a shift and nothing speaks against it; a low score alone does not."""
-        found = np.isfinite(self.shifts).all(axis=1)
-        return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & found
 
     def applied(self, policy: str = DEFAULT_POLICY) -> NDArray[np.float64]:
         """Shifts to move the frames by, with those that are not trusted replaced.

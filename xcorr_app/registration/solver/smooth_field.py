@@ -16,7 +16,7 @@ values. The slopes are those of the reference and stay the same, as in `gauss_ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -123,9 +123,8 @@ class FieldReference:
     images: Array
     nodes: Nodes
     like: FieldReference | None = None
-
-    def __post_init__(self) -> None:
-        self.__dict__["_kept"] = {}
+    kept: dict[Sides, Modes] = field(default_factory=dict)
+    """Modes by what is lost."""
 
     @cached_property
     def slopes(self) -> tuple[Array, Array]:
@@ -144,16 +143,15 @@ class FieldReference:
         """Modes of the nodes, without the pixels `lost` at top, bottom, left and right."""
         if self.like is not None:
             return self.like.modes(lost)
-        kept: dict[Sides, Modes] = self.__dict__["_kept"]
-        if lost not in kept:
-            if len(kept) >= _MAX_KEPT:
-                kept.clear()
+        if lost not in self.kept:
+            if len(self.kept) >= _MAX_KEPT:
+                self.kept.clear()
             normal = self._normal(lost)
             # What no pixel tells is left to the bending; its modes must be finite all the same.
             normal[np.diag_indices_from(normal)] += 1e-9 * max(float(np.trace(normal)) / len(normal), 1e-300)
             bends, shapes = scipy.linalg.eigh(self.nodes.bending, normal)
-            kept[lost] = Modes(np.maximum(bends, 0.0), shapes)
-        return kept[lost]
+            self.kept[lost] = Modes(np.maximum(bends, 0.0), shapes)
+        return self.kept[lost]
 
     def _normal(self, lost: Sides) -> Floats:
         """Matrix N (2 n, 2 n) of the nodes."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.solver.basis import Basis, slopes_of
 from xcorr_app.registration.solver.gauss_newton import Fits, Numbers, Solver, compared
 from xcorr_app.registration.solver.sampling import coefficients, sampled_through, shifted_windows
@@ -122,8 +123,8 @@ class Level:
         return int(self.image.shape[0]), int(self.image.shape[1])
 
 
-def levels_of(image: Array, basis: Basis, counts: Array | None = None, *, full_size_alone: bool = False) -> list[Level]:
-    """A reference at full size, half, ... as far as that makes sense, or at `full_size_alone`."""
+def _levels_of(image: Array, basis: Basis, counts: Array | None, *, full_size_alone: bool) -> list[Level]:
+    """A reference at the sizes of a `Pyramid`."""
     found, factor = [], 1
     while True:
         near = None if counts is None else inner(counts[None], _SLOPED)[0]
@@ -183,15 +184,21 @@ class FrameView:
 
 
 class Pyramid:
-    """Refines motions of frames against a reference given at full size, half, ..."""
+    """Refines motions of so many frames against an image (1, h, w), both smoothed as its noise asks, at several sizes.
 
-    def __init__(self, levels: list[Level], basis: Basis, count: int = 1) -> None:
-        self.levels, self._basis = levels, basis
-        self._together = together(count, levels[0].image)
+    These are the full one, half, ... as far as that makes sense, or `full_size_alone`.
+    """
+
+    def __init__(
+        self, image: Array, basis: Basis, counts: Array | None = None, count: int = 1, *, full_size_alone: bool = False
+    ) -> None:
+        self.smoothing, self._basis = smoothing_for(float(signal_fraction(image)[0])), basis
+        self.levels = _levels_of(smoothed(image, self.smoothing)[0], basis, counts, full_size_alone=full_size_alone)
+        self._together = together(count, image)
 
     def sizes(self, frames: Array) -> list[Array]:
         """Frames (T, h, w) at the sizes of the levels."""
-        sizes = [frames]
+        sizes = [smoothed(frames, self.smoothing)]
         while len(sizes) < len(self.levels):
             sizes.append(halved(sizes[-1]))
         return sizes

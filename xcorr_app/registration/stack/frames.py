@@ -224,11 +224,6 @@ class SmoothedFrames(FramesOver):
         return Chunk(start, means, {n: why for n, why in chunk.unreadable.items() if start <= n < stop})
 
 
-def smoothed_in_time(frames: Frames, length: int) -> Frames:
-    """Frames averaged over `length` around each; themselves where that is one."""
-    return frames if length == 1 else SmoothedFrames(frames, length)
-
-
 def shows_something(chunk: Chunk) -> bool:
     """Whether a single frame could be read and is not flat."""
     shown = chunk.frames[array_namespace(chunk.frames).isfinite(chunk.frames)]

@@ -21,27 +21,11 @@ _WORTH_ASKING = 1 << 30
 """Less than this is not compared with anything."""
 
 
-def bytes_to_measure(shape: tuple[int, int], window: ShiftWindow, *, verified: bool) -> int:
-    """Bytes of host memory that measuring frames takes at least, however few they are.
-
-    Parameters
-    ----------
-    shape
-        Rows and columns of the measured part.
-    window
-        Shifts that are searched.
-    verified
-        Whether frames are checked against the float64 FFT.
-    """
+def check_memory(shape: tuple[int, int], window: ShiftWindow, *, verified: bool) -> None:
+    """Raise LimitError where a measurement needs more memory than there is, as far as that is known."""
     needed = _BYTES_PER_PIXEL * shape[0] * shape[1]
     if verified:
         needed += _BYTES_OF_CHECK * (shape[0] + window.dy_max) * (shape[1] + window.dx_max)
-    return needed
-
-
-def check_memory(shape: tuple[int, int], window: ShiftWindow, *, verified: bool) -> None:
-    """Raise LimitError where a measurement needs more memory than there is, as far as that is known."""
-    needed = bytes_to_measure(shape, window, verified=verified)
     free = None if needed < _WORTH_ASKING else free_bytes()
     if free is not None and needed > free:
         raise LimitError(

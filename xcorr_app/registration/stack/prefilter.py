@@ -179,20 +179,10 @@ class Contrast:
             return frames
         xp = array_namespace(frames)
         dtype = np.float64 if frames.dtype == np.float64 else np.float32
-        taps = _gaussian(self.sigma)
+        smoothed = Prefilter("gaussian", (self.sigma,))
         # Without the mean and of magnitude one, squares keep their digits.
         values = standardize(frames, dtype).values
         least = _FLOOR**2 * (values * values).mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(dtype)
-        values = values - _smoothed(values, taps)
-        variance = xp.maximum(_smoothed(values * values, taps), least)
+        values = values - smoothed(values)
+        variance = xp.maximum(smoothed(values * values), least)
         return xp.where(variance > 0, values / xp.sqrt(xp.where(variance > 0, variance, 1)), 0)
-
-
-@functools.lru_cache(maxsize=8)
-def _gaussian(sigma: float) -> Filter:
-    """One filter for all calls: a device's plans are kept by it."""
-    return named.gaussian(sigma)
-
-
-def _smoothed(frames: Array, taps: Filter) -> Array:
-    return filter_frames(frames, taps, dtype="same", count=False)[0]

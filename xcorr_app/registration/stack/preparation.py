@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,22 @@ class PreparedChunk:
         if self.unreadable[number] or number in self.vary:
             return not self.unreadable[number]
         return not to_host(flat_images(self.frames[number : number + 1]))[0]
+
+
+class Reference(ABC):
+    """Reference images for consecutive measured frames."""
+
+    is_stored: ClassVar[bool] = True
+    """Whether they are images as stored, whose noise is white as that of the frames is."""
+
+    @property
+    def part(self) -> tuple[slice, slice] | None:
+        """Rows and columns in which every image is known; None where that is everywhere."""
+        return None
+
+    @abstractmethod
+    def images(self, start: int, prepared: PreparedChunk) -> Array:
+        """Images (1 or n, h, w) for prepared frames (n, h, w), the first of which is number `start`."""
 
 
 def prepare(chunk: Chunk, settings: Settings) -> PreparedChunk:

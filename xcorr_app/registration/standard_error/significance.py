@@ -9,8 +9,6 @@ distribution replaces the normal one, by the normal deviate that is as improbabl
 Fisher's transform first, the inverse hyperbolic tangent: near one, little is left to chance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,10 +111,10 @@ def _spread(planes: Array, row: Array, column: Array, of_samples: Callable[[Arra
     near = (abs(rows[None] - row[:, None]) <= max(1, ny // 8))[:, :, None]
     near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
     rest = xp.where(near, np.nan, here.reshape(-1, *near.shape)).reshape(len(here), -1)
-    middle = _median(rest)
-    distance = _median(abs(rest - middle[:, None]))
+    middle = medians_of(rest)
+    distance = medians_of(abs(rest - middle[:, None]))
     # Steps between neighbours of the plane itself, not between the values sampled.
-    steps = [_median(abs(_steps(planes, axis, strides, of_samples)).reshape(len(here), -1)) for axis in (1, 2)]
+    steps = [medians_of(abs(_steps(planes, axis, strides, of_samples)).reshape(len(here), -1)) for axis in (1, 2)]
     samples = xp.isfinite(here).sum(axis=(1, 2))
     return Spread(to_host(middle), to_host(distance), np.stack([to_host(step) for step in steps]), to_host(samples))
 
@@ -165,8 +163,8 @@ def _steps(planes: Array, axis: int, strides: tuple[int, int], of_samples: Calla
     return of_samples(planes[tuple(second)]) - of_samples(planes[tuple(first)])
 
 
-def _median(values: Array) -> Array:
-    """Median of each row (n, m) without its NaN; NaN where there is nothing else. On the host rows lose their order."""
+def medians_of(values: Array) -> Array:
+    """Median of each row (n, m) without its NaN; NaN where there is nothing else. On the host rows are overwritten."""
     xp = array_namespace(values)
     if values.shape[1] == 0:
         return xp.full(values.shape[0], np.nan)

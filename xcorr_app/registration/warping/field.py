@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.registration.results.doubtful_frames import stays
+from xcorr_app.registration.results.doubtful_frames import applied_shifts
 from xcorr_app.registration.warping.grid import pixel_bases
 from xcorr_app.registration.warping.warp import at_every_pixel
 
@@ -46,24 +46,5 @@ class Field:
 
     def applied(self, taken: NDArray[np.bool_], policy: str) -> NDArray[np.float64]:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
-        finite = np.asarray(np.isfinite(self.shifts).reshape(len(self.shifts), -1).all(axis=1))
-        taken = finite if policy == "apply" else taken & finite
-        if stays(taken, finite, policy):
-            return np.zeros_like(self.shifts)
-        shifts = self.shifts.copy()
-        if policy == "drop":
-            shifts[~taken] = np.nan
-        elif policy == "leave" or not taken.any():
-            shifts[~taken] = 0.0
-        else:
-            shifts = between(shifts, taken)
-        return np.round(shifts, _DECIMALS)
-
-
-def between(values: NDArray[np.float64], taken: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Values (T, ...) of frames, those of frames that are not `taken` (T,) interpolated between the others."""
-    frames, found = np.arange(taken.size), values.copy()
-    columns = found.reshape(taken.size, -1)
-    for column in columns.T:
-        column[~taken] = np.interp(frames[~taken], frames[taken], column[taken])
-    return found
+        shifts = applied_shifts(self.shifts.reshape(len(self.shifts), -1), taken, policy)
+        return np.round(shifts.reshape(self.shifts.shape), _DECIMALS)

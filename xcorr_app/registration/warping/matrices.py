@@ -14,6 +14,13 @@ def about_corner(motion: Matrix, shape: tuple[int, int]) -> Matrix:
     return np.asarray(middle @ motion @ np.linalg.inv(middle))
 
 
+def translated(shifts: NDArray[np.float64]) -> Matrix:
+    """Return the motions (n, 3, 3) of frames that shifts (n, 2) put on the reference."""
+    motions = np.tile(np.eye(3), (len(shifts), 1, 1))
+    motions[:, :2, 2] = -shifts
+    return motions
+
+
 def about_middle(motion: Matrix, shape: tuple[int, int]) -> Matrix:
     """Undo `about_corner`."""
     middle = _to_middle(shape)

@@ -20,10 +20,10 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
-from xcorr_app.registration.weights.line_offsets import OF_SWEPT, glance, middle_rows
+from xcorr_app.registration.weights.line_offsets import glance, middle_rows
 
-_SAMPLED_FRAMES, _MIN_SIDE = 5, 32
-"""Frames; and rows and columns below which nothing is looked for."""
+_MIN_SIDE = 32
+"""Rows and columns below which nothing is looked for."""
 _MORE_ALIKE = 0.03
 """Of the variance, by which pixels two apart covary more than neighbours, along rows and columns, in every frame."""
 _MIN_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
@@ -51,7 +51,7 @@ def even_mosaic(frames: Frames, measured: ShiftColumns) -> EvenedFrames | None:
     usable = np.flatnonzero(measured.usable)
     if min(frames.shape) < _MIN_SIDE or usable.size < 2:
         return None
-    for number in spread(usable, _SAMPLED_FRAMES).tolist():
+    for number in spread(usable).tolist():
         if not has_mosaic(to_host(frames.read(number, number + 1).frames[0]).astype(np.float64)):
             return None
     return EvenedFrames(
@@ -77,7 +77,7 @@ def evened_rows(frames: Frames, measured: ShiftColumns, settings: Settings) -> E
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _MIN_SIDE:
         return None
-    some = spread(usable, OF_SWEPT)
+    some = spread(usable)
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
         # The middle rows of two frames tell as a rule.

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.peaks.line_sums import GROUPS, line_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import FEW, ShiftColumns, near_each_other, spread, taken
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames
 from xcorr_app.registration.standard_error.significance import DEVIATION
 
-OF_SWEPT, OF_LEVELS = 5, 4
-"""Frames that are looked at, spread over the series, where a glance leaves open whether they are as they should be."""
+OF_LEVELS = 4
+"""Frames whose lines are compared, spread over the series."""
 MIN_ROWS, MAX_ROWS = 64, 256
-"""Rows and columns below which lines are too few and too short to tell, and rows in the middle that tell as a rule."""
+"""Rows and columns below which lines are too few, and too short, to tell; and rows in the middle of a frame that tell
+as a rule."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ def glance(frames: Frames, usable: NDArray[np.intp], settings: Settings) -> Line
     is_plain = settings.prefilter.name is None and settings.contrast.sigma is None and settings.roi is None
     if not isinstance(frames, ArrayFrames) or not is_plain or frames.dtype.kind not in "iu":
         return None
-    if usable.size < OF_SWEPT or min(frames.shape) < MIN_ROWS:
+    if usable.size < FEW or min(frames.shape) < MIN_ROWS:
         return None
-    numbers = (*spread(usable, OF_SWEPT)[1:3].tolist(), int(spread(usable, OF_LEVELS)[1]))
+    numbers = (*spread(usable)[1:3].tolist(), int(spread(usable, OF_LEVELS)[1]))
     if numbers not in frames.glances:
         images = [frames.read(number, number + 1).frames[0] for number in numbers]
         if not is_device_array(images[0]) or name_of(frames.dtype) not in INPUT_TYPES:
@@ -75,6 +76,8 @@ Kind = Literal["changing", "still", "open"]
 
 _MIN_FRAMES = 2
 """Frames whose lines can be compared."""
+_TRIED = 2 * OF_LEVELS
+"""Levelled frames that are measured before all are: enough to do without some that are not found."""
 _DEVIATIONS = 2.2
 """Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
 _MAX_CORRELATION = 0.5

@@ -15,7 +15,7 @@ from xcorr_app.registration.estimate_masked import takes_masks
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measuring.measured import spread
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, held_if_few, smoothed_in_time
+from xcorr_app.registration.stack.frames import ArrayFrames, Frames, HeldFrames, SmoothedFrames, held_if_few
 from xcorr_app.registration.weights.borders import SURE, in_borders, without_rims
 from xcorr_app.registration.weights.defects import defects, hits
 from xcorr_app.registration.weights.filling import DEVIATIONS, NOISE_OF_STEPS, FilledFrames, filled, stands_out
@@ -75,7 +75,8 @@ def weighted(frames: Frames, reference: str | int | Array, settings: Settings) -
             images = {n: image for n, image in _read(frames, _SAMPLED_FRAMES).items() if image.min() != image.max()}
             if len(images) > 1:
                 found = _looked_at(found, images, seen, settings)
-    return replace(found, frames=smoothed_in_time(found.frames, settings.smooth_time))
+    length = settings.smooth_time
+    return found if length == 1 else replace(found, frames=SmoothedFrames(found.frames, length))
 
 
 def glance(frames: Frames) -> Sample:
