@@ -6,11 +6,10 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE
 
 SMALL = 128 * 128
 """Pixels up to which one block makes a matrix's whole table."""
-_TYPES = {**INPUT_TYPES, "float64": "double"}
 _STRIPS = (32, 16, 8)
 """Rows of a strip: the kernel takes 32 at most, and shorter ones leave more lines to be added up."""
 _ROWS_AT_ONCE = 4
@@ -23,7 +22,7 @@ _MAX_WARPS_OF_DOUBLES = 4
 def small_table_launch(element: str, images: int) -> Launch:
     """Choose the launch that makes the tables of small matrices."""
     threads = 128
-    return Launch("peaks/small_summed_area", {"RIGHT_TYPE": _TYPES[element], "THREADS": threads}, images, threads)
+    return Launch("peaks/small_summed_area", {"RIGHT_TYPE": WITH_DOUBLE[element], "THREADS": threads}, images, threads)
 
 
 def strip_rows(element: str, images: int, height: int, device: DeviceLimits) -> int:
@@ -46,5 +45,5 @@ def summed_area_launch(element: str, images: int, width: int, strips: int) -> La
     of_thread = _COLUMNS * size
     kept_bytes = 2 * _ROWS_AT_ONCE * threads * of_thread + 16 * (2 * warps + 2 * max(_STRIPS) + threads) + 16
     macros = {"THREADS": threads, "ROWS_AT_ONCE": _ROWS_AT_ONCE}
-    defines: dict[str, str | int] = {"RIGHT_TYPE": _TYPES[element], **macros}
+    defines: dict[str, str | int] = {"RIGHT_TYPE": WITH_DOUBLE[element], **macros}
     return Launch("peaks/summed_area", defines, images * strips, threads, kept_bytes)
