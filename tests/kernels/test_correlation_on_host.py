@@ -12,7 +12,7 @@ from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
 from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
-from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.peaks.summed_area import small_table_launch, summed_area_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
