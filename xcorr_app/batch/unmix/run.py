@@ -25,6 +25,7 @@ from xcorr_app.gpu.runtime.limits import H200
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
 from xcorr_app.io.matrices import read_matrix, read_spectra
+from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
@@ -137,9 +138,7 @@ class Unmix(OneFile[UnmixOptions]):
             return None
         known, axis = source.metadata, self.options.channel_axis
         # All channels of one place after the other.
-        sizes = [known.sizes[each] for each in (*known.axes[:-2].replace(axis, ""), axis)]
-        axes = known.axes[:-2].replace(axis, "").lower() + axis.lower()
-        ordered = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, at), strict=True)) for at in np.ndindex(*sizes)]
+        ordered = plane_positions(known, known.axes[:-2].replace(axis, "") + axis)
         return resources.begin(HostPlanes(source, ordered), self.device.xp, once=True, ahead=ahead)
 
     def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes | None) -> StackResult:
@@ -148,10 +147,8 @@ class Unmix(OneFile[UnmixOptions]):
         Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
         """
         options, mixing, (source, metadata) = self.options, self._mixing, self._checked(spec)
-        axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], mixing.matrix.shape[1]
-        places = [
-            dict(zip(axes.lower(), at, strict=True)) for at in np.ndindex(*(metadata.sizes[each] for each in axes))
-        ]
+        sides, number = metadata.shape[-2:], mixing.matrix.shape[1]
+        places = plane_positions(metadata, metadata.axes[:-2].removesuffix("C"))
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
             if opened is None:
