@@ -168,7 +168,7 @@ def uneven_light(series: Series) -> Series:
 def fixed_pattern(series: Series) -> Series:
     """Does a pattern stand still? It is taken off, or fitted together with the scene, or all is doubted."""
     found = series.found
-    fit = without_pattern(series.frames, found.measured, series.settings, found.rest)
+    fit = without_pattern(series.frames, found.measured, series.settings, series.measurement.trial, found.rest)
     if not series.is_shifted_alone and not fit.leaves_nothing:
         return series
     if fit.joint is not None:

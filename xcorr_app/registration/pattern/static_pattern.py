@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.measuring.measured import ShiftColumns, near_each_other, spread, taken
+from xcorr_app.registration.measuring.measured import ShiftColumns, Trial, near_each_other, spread, taken
 from xcorr_app.registration.model.still_layer import StillLayer
 from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.joint_shifts import JointShifts
@@ -23,7 +23,7 @@ from xcorr_app.registration.pattern.one_layer import Residual, left_over, residu
 from xcorr_app.registration.pattern.pair_layers import FAR_STRONGER, over_still_layer
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
@@ -110,8 +110,10 @@ class PatternFit:
         return (*found, *((doubt,) if self.ambiguous else ()))
 
 
-def without_pattern(frames: Frames, measured: ShiftColumns, settings: Settings, rest: Residual) -> PatternFit:
-    """Look for a fixed pattern in frames, `measured` as they are, and take it away."""
+def without_pattern(
+    frames: Frames, measured: ShiftColumns, settings: Settings, measure: Trial, rest: Residual
+) -> PatternFit:
+    """Look for a fixed pattern in frames, `measured` as they are, and take it away; `measure` measures them anew."""
     is_open = settings.by_default and min(settings.measured_shape(frames.shape)) >= _MIN_SIDE
     usable = near_each_other(measured, frames.shape) if is_open else np.zeros(0, np.intp)
     few, begin = PatternFit(), None
@@ -131,7 +133,7 @@ def without_pattern(frames: Frames, measured: ShiftColumns, settings: Settings, 
     if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
         images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
         if _moves(measured.shifts[some]) and _stands_still(left_over(images, measured.shifts[some])):
-            fit = _by_layers(frames, measured, plain, many, measured.shifts[many])
+            fit = _by_layers(frames, measured, plain, measure, many, measured.shifts[many])
     # What does not bend the shifts of a few frames bends those of no other; of what crosses a scene pairs know no more.
     if fit.frames is not None or begin is None or near or (measured.occluded and few.joint is None):
         return fit
@@ -139,7 +141,7 @@ def without_pattern(frames: Frames, measured: ShiftColumns, settings: Settings, 
     if begin is None or (few.joint is not None and pairs.joint is None):
         return pairs
     # All frames together say it better, if both layers are all that they show.
-    fit = _by_layers(frames, measured, plain, many, begin[many], led=True, by_most=pairs.by_most)
+    fit = _by_layers(frames, measured, plain, measure, many, begin[many], led=True, by_most=pairs.by_most)
     if fit.frames is None or (pairs.ambiguous and fit.frames.strength**2 > FAR_STRONGER):
         return pairs
     return fit if fit.leaves_nothing or few.joint is None else pairs
@@ -182,18 +184,25 @@ def _by_layers(
     frames: Frames,
     measured: ShiftColumns,
     settings: Settings,
+    measure: Trial,
     many: NDArray[np.intp],
     begin: NDArray[np.float64],
     *,
     led: bool = False,
     by_most: bool = False,
 ) -> PatternFit:
-    """Tell a pattern by both layers, of frames of these numbers, from shifts to `begin` with, to a pixel or so.
+    """Tell a pattern by both layers, of frames of these numbers, from shifts to `begin` with.
 
     Those that pairs `led` to may be small. Where it is the scene that moves `by_most` pairs, which of both is larger is
     not asked.
     """
-    stack = taken(frames, many, settings)
+    stack, window = taken(frames, many, settings), settings.window(frames.shape)
+    reach = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+    # Without what shifts say that stands still, the scene is found to half a pixel, from where likelihood finds the rest.
+    scene, trial = ArrayFrames(stack - TwoLayers(stack, begin).pattern), replace(settings, max_shift=reach, roi=None)
+    begin = measure(scene, "first", replace(trial, engine="fft"), whole=True, tiles=False).shifts
+    if not np.isfinite(begin).all():
+        return PatternFit()
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
