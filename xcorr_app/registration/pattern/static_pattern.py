@@ -198,7 +198,7 @@ def _by_layers(
     """
     stack, window = taken(frames, many, settings), settings.window(frames.shape)
     reach = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
-    # Without what shifts say that stands still, the scene is found to half a pixel, from where likelihood finds the rest.
+    # Without what stands still by these shifts the scene is found to half a pixel: likelihood finds the rest.
     scene, trial = ArrayFrames(stack - TwoLayers(stack, begin).pattern), replace(settings, max_shift=reach, roi=None)
     begin = measure(scene, "first", replace(trial, engine="fft"), whole=True, tiles=False).shifts
     if not np.isfinite(begin).all():
