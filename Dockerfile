@@ -1,12 +1,12 @@
 # On a CPU:        docker build -t xcorr .
 # On NVIDIA GPUs:  docker build -t xcorr:cuda --build-arg EXTRA=gpu .        (gpu-cuda12 for CUDA 12)
-# Every format, cluster and watched folder is in both.
+# Every format and cluster is in both.
 # Run:             docker run --rm -u $(id -u) -v "$PWD:/data" [--gpus all] xcorr align MOVIES -o OUT
 FROM python:3.13-slim AS build
 ARG EXTRA=
 COPY . /source
 RUN python -m venv /opt/xcorr \
-    && /opt/xcorr/bin/pip install --no-cache-dir "/source[cluster,formats,watch,zarr${EXTRA:+,$EXTRA}]"
+    && /opt/xcorr/bin/pip install --no-cache-dir "/source[cluster,formats,zarr${EXTRA:+,$EXTRA}]"
 
 # CuPy brings the libraries of CUDA; the driver comes from the host. Caches go to a place where any user may write.
 FROM python:3.13-slim

@@ -21,8 +21,7 @@ from rich.table import Table
 import xcorr_app as xc
 from benchmarks._peers import PEERS, UPSAMPLE, Method, check_sign
 from benchmarks.board.measure import Found, figures, judged
-from benchmarks.board.scenes import Series
-from benchmarks.conditions import make_series
+from benchmarks.conditions import Series, make_series
 from benchmarks.harness.record import write_result
 from benchmarks.scenes import SCENES, SNRS
 
@@ -43,9 +42,8 @@ def measure(arguments: argparse.Namespace, peers: dict[str, Method]) -> Iterator
     for scene, snr in ((scene, snr) for scene in SCENES for snr in arguments.snr):
         bounds, parts = [], {name: list[Found]() for name in (OURS, *peers)}
         for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
-            made = make_series(scene, snr, arguments.frames, seed)
-            series = Series(made.frames, made.shifts)
-            bounds.append((made.bound_known_scene, made.bound_noisy_reference))
+            series = make_series(scene, snr, arguments.frames, seed)
+            bounds.append((series.bound_known_scene, series.bound))
             parts[OURS].append(judged(series, xc.estimate_shifts(series.frames, max_shift=LARGEST)))
             for name, peer in peers.items():
                 parts[name].append(of_peer(series, peer))

@@ -7,7 +7,7 @@ each moves by whole pixels; the best of several calls is kept, each waited for.
 from __future__ import annotations
 
 import importlib
-import time
+import timeit
 from collections.abc import Callable
 from typing import Any
 
@@ -37,13 +37,12 @@ def _stack(cupy: Any, frames: int, side: int) -> Any:
 
 
 def _best(cupy: Any, call: Callable[[], Any], times: int) -> float:
-    seconds = []
-    for _ in range(times + 1):
-        began = time.perf_counter()
+    def waited_for() -> None:
         call()
         cupy.cuda.Device().synchronize()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds[1:])  # the first compiles
+
+    waited_for()  # compiles
+    return min(timeit.repeat(waited_for, number=1, repeat=times))
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from benchmarks.harness.suite import Suite
 from benchmarks.pipeline.cases import Size
 from benchmarks.pipeline.command import run_pipeline
 from benchmarks.suites import DOCUMENTS, SUITES
-from xcorr_app.cli.options import PATH
 from xcorr_app.cli.printing.tables import console_for
 from xcorr_app.cli.process import SOMETHING_FAILED, one_line_failures
 from xcorr_app.gpu.runtime.select import select_device
@@ -36,7 +35,11 @@ _ONLY = click.option(
     "--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]"
 )
 _JSON = click.option(
-    "--json", "json_path", type=PATH, metavar="FILE", help="Also write every number to this file, or add to it."
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write every number to this file, or add to it.",
 )
 _DEBUG = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
@@ -82,7 +85,7 @@ for _name, _suite in SUITES.items():
 @_ONLY
 @click.option(
     "--results",
-    type=PATH,
+    type=click.Path(path_type=Path),
     default=RESULTS,
     metavar="FOLDER",
     help="Where ablation_DOCUMENT.json is written.  [default: benchmarks/results]",
@@ -116,7 +119,7 @@ def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, 
 @click.option("--stacks", type=click.IntRange(1), default=4, show_default=True, help="Stacks of a case.")
 @click.option("--frames", type=click.IntRange(10), default=250, show_default=True, help="Frames of a stack.")
 @click.option("--side", type=click.IntRange(32), default=512, show_default=True, help="Rows and columns of a frame.")
-@click.option("--only", multiple=True, metavar="TEXT", help="Cases of this name, or whose name contains it.")
+@click.option("--only", multiple=True, metavar="TEXT", help="Cases whose name contains it.")
 @click.option("--device", default="auto", show_default=True, help="Where to compute, as `xcorr align` takes it.")
 @_JSON
 @_DEBUG

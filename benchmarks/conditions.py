@@ -25,7 +25,8 @@ The noise-free frames of a condition do not depend on the signal-to-noise ratio,
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,23 +68,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Series:
-    """A noisy series and what is true about it.
+    """Frames, what is true about them, and how they are to be measured."""
 
-    Attributes
-    ----------
-    frames : array, uint16, shape (T, size, size)
-        Frame 0 is the reference.
-    shifts : array, float64, shape (T, 2)
-        True registration shifts (rows, columns; pixels to add to each frame to land on frame 0).
-    bound_known_scene, bound_noisy_reference : float
-        Smallest possible rms error per axis in pixels of the plain condition (see :mod:`benchmarks.scenes`); NaN under
-        any other.
-    """
-
-    frames: NDArray[np.uint16]
+    frames: NDArray[Any]
     shifts: Array
-    bound_known_scene: float
-    bound_noisy_reference: float
+    """(T, 2) true registration shifts; NaN where there is none, or nobody knows it."""
+    foreign: NDArray[np.bool_] | None = None
+    """(T,) frames that do not show the scene, and should be flagged."""
+    zero: int | None = 0
+    """Frame by which errors are counted; None: the surest, where the reference may be any frame."""
+    bound: float = np.nan
+    """Smallest rms error per axis of a pair of frames, in pixels, where it is known (see :mod:`benchmarks.scenes`)."""
+    bound_known_scene: float = np.nan
+    """The same, were the reference without noise."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of `estimate_shifts`, beside the reference."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def make_series(
         counts = OFFSET + electrons + READ_NOISE * noise.standard_normal((size, size))
         stack[index] = np.clip(np.rint(np.where(hot > 0, hot, counts)), 0, 65_535)
     known, noisy = bounds(clean.scene, snr) if condition == "plain" else (np.nan, np.nan)
-    return Series(stack, -clean.path, known, noisy)
+    return Series(stack, -clean.path, bound=noisy, bound_known_scene=known)
 
 
 @functools.lru_cache(maxsize=1)

@@ -112,12 +112,6 @@ def sync(place: Path | int) -> None:
         os.close(descriptor)
 
 
-def announce(descriptor: int, size: int) -> None:
-    """Tell the system that the first `size` bytes of a file will be read soon, so that a slow disk begins now."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, 0, size, os.POSIX_FADV_WILLNEED)
-
-
 def memory_limit() -> int | None:
     """Bytes of addresses that this process may still take; None where there is no limit."""
     try:

@@ -8,7 +8,7 @@ is a smooth curve to 6 pixels along both axes, and the noise is white. Strengths
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.signal import lfilter
 
-from benchmarks.conditions import make_series
+from benchmarks.conditions import Series, make_series
 from benchmarks.scenes import Scene, Spots, drift
 
 COUNT, SIZE, LARGEST = 20, 168, 6.0
@@ -25,23 +25,6 @@ MARGIN = 40
 _OFFSET, _UNIT = 12_000.0, 500.0
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Series:
-    """Frames, what is true about them, and how they are to be measured."""
-
-    frames: NDArray[Any]
-    shifts: Array
-    """(T, 2) true registration shifts; NaN where there is none, or nobody knows it."""
-    foreign: NDArray[np.bool_] | None = None
-    """(T,) frames that do not show the scene, and should be flagged."""
-    zero: int | None = 0
-    """Frame by which errors are counted; None: the surest, where the reference may be any frame."""
-    bound: float = np.nan
-    """Smallest rms error per axis of a pair of frames, where it is known."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Of `estimate_shifts`, beside the reference."""
 
 
 class Texture:
@@ -96,8 +79,7 @@ def of_condition(
     largest: float = 8.0,
 ) -> Series:
     """Make a series of :mod:`benchmarks.conditions`, of spots or speckle through a camera."""
-    made = make_series(scene, snr, count - 1, int(rng.integers(2**31)), largest, condition, size)
-    return Series(made.frames, made.shifts, bound=made.bound_noisy_reference)
+    return make_series(scene, snr, count - 1, int(rng.integers(2**31)), largest, condition, size)
 
 
 def blob(size: int | tuple[int, int], place: Array, spread: float) -> Array:

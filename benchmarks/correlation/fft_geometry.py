@@ -84,14 +84,6 @@ class Layout:
             mine = slice(start * self.fixed_per_moving, stop * self.fixed_per_moving)
             yield slice(start, stop), slice(None) if shared else mine
 
-    def place_moving(self, into: Any, matrices: Any) -> None:
-        """Write moving matrices into zeros of the grid's size."""
-        self._place(into, matrices, self.moving_at)
-
-    def place_fixed(self, into: Any, matrices: Any) -> None:
-        """Write fixed matrices into zeros of the grid's size."""
-        self._place(into, matrices, self.fixed_at)
-
     def cut(self, planes: Any) -> Any:
         """Return the window, as a view, of planes (..., grid rows, grid columns)."""
         return planes[..., : self.plane_shape[0], : self.plane_shape[1]]
@@ -107,7 +99,8 @@ class Layout:
         return self.plane_shape[0] * self.plane_shape[1] - 1 - index if self.turned else index
 
     @staticmethod
-    def _place(into: Any, matrices: Any, at: tuple[int, int]) -> None:
+    def place(into: Any, matrices: Any, at: tuple[int, int]) -> None:
+        """Write matrices into zeros of the grid's size, at `moving_at` or `fixed_at`."""
         height, width = matrices.shape[-2:]
         into[: matrices.shape[0], at[0] : at[0] + height, at[1] : at[1] + width] = matrices
 

@@ -44,11 +44,11 @@ class PaddedFFT:
         results, spectrum, transformed = [], None, None
         for of_moving, of_fixed in layout.chunks(self._chunk):
             count = of_moving.stop - of_moving.start
-            layout.place_moving(self._moving, moving[of_moving])
+            layout.place(self._moving, moving[of_moving], layout.moving_at)
             product = fft.rfft2(self._moving[:count])
             if spectrum is None or of_fixed != transformed:
                 theirs = fixed[of_fixed]
-                layout.place_fixed(self._fixed, theirs)
+                layout.place(self._fixed, theirs, layout.fixed_at)
                 spectrum, transformed = conjugated(fft.rfft2(self._fixed[: theirs.shape[0]])), of_fixed
             if layout.fixed_per_moving == 1:
                 product *= spectrum

@@ -43,7 +43,7 @@ class FFTRegistration:
         self._layout, self._chunk = layout, chunk
         height, width = layout.moving_shape
         padded = torch.zeros((1, *layout.grid), device=device)
-        layout.place_fixed(padded, reference[None])
+        layout.place(padded, reference[None], layout.fixed_at)
         self._spectrum = torch.conj_physical(torch.fft.rfft2(padded))
         self._padded = torch.zeros((chunk, *layout.grid), device=device)
         at = layout.moving_at

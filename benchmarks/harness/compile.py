@@ -31,13 +31,10 @@ def compile_ahead(suite: Suite, cases: Sequence[Work]) -> None:
         list(pool.map(partial(run_share, suite.name, names, processes), range(processes)))
 
 
-def run_share(suite_name: str, names: Sequence[str], shares: int, share: int) -> int:
-    """Run one share of the contenders; how many they are. What is refused says so where it is timed."""
+def run_share(suite_name: str, names: Sequence[str], shares: int, share: int) -> None:
+    """Run one share of the contenders. What is refused says so where it is timed."""
     from benchmarks.suites import ALL_SUITES
-    from xcorr_app.gpu.runtime.device import cuda_status
 
-    if not cuda_status().available:
-        return 0
     cupy, suite = importlib.import_module("cupy"), ALL_SUITES[suite_name]
     by_name = {case.name: case for case in suite.cases}
     works = [(by_name[name], contender) for name in names for contender in suite.contenders(by_name[name])]
@@ -46,4 +43,3 @@ def run_share(suite_name: str, names: Sequence[str], shares: int, share: int) ->
             for attempt in contender.attempts(case, suite.data(case, cupy, 1)):
                 attempt.run()
         cupy.get_default_memory_pool().free_all_blocks()
-    return len(works[share::shares])

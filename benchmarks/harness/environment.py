@@ -70,15 +70,9 @@ def _cpu_model() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
-    for library, distributions in _LIBRARIES.items():
-        for distribution in distributions:
-            try:
-                found[library] = importlib.metadata.version(distribution)
-            except importlib.metadata.PackageNotFoundError:
-                continue
-            break
-    return found
+    installed = {each.metadata["Name"].lower(): each.version for each in importlib.metadata.distributions()}
+    found = {library: [installed[name] for name in names if name in installed] for library, names in _LIBRARIES.items()}
+    return {library: versions[0] for library, versions in found.items() if versions}
 
 
 def _devices() -> list[dict[str, str]]:

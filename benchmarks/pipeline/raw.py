@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import imagecodecs
 import numpy as np
 
 _BLOCK = 1 << 22
+
+
+def _rate(work: Callable[[Any], int], items: Iterable[Any], threads: int) -> float:
+    """What several threads do a second, of which each piece of work says how much it was; the second time counts."""
+    many = list(items)
+    for _ in range(2):
+        begin = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            done = sum(pool.map(work, many))
+        seconds = time.perf_counter() - begin
+    return done / seconds
 
 
 def read_rate(paths: list[Path], threads: int) -> float:
@@ -23,12 +36,7 @@ def read_rate(paths: list[Path], threads: int) -> float:
                 done += count
         return done
 
-    for _ in range(2):
-        begin = time.perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            size = sum(pool.map(read, paths))
-        seconds = time.perf_counter() - begin
-    return size / seconds
+    return _rate(read, paths, threads)
 
 
 def write_rate(folder: Path, size: int, threads: int) -> float:
@@ -41,30 +49,19 @@ def write_rate(folder: Path, size: int, threads: int) -> float:
             for _ in range(blocks):
                 file.write(block.data)
             os.fsync(file.fileno())
+        path.unlink()
         return blocks * _BLOCK
 
-    paths = [folder / f"raw{number}" for number in range(threads)]
-    for _ in range(2):
-        begin = time.perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            done = sum(pool.map(write, paths))
-        seconds = time.perf_counter() - begin
-        for path in paths:
-            path.unlink()
-    return done / seconds
+    return _rate(write, [folder / f"raw{number}" for number in range(threads)], threads)
 
 
 def decode_rate(frame: np.ndarray, threads: int) -> float:
     """Frames a second that imagecodecs inflates, as `xcorr` writes them with ``--compression zlib``."""
     content = imagecodecs.zlib_encode(imagecodecs.delta_encode(frame, axis=-1).tobytes(), level=6)
 
-    def decode(_: int) -> np.ndarray:
+    def decode(_: int) -> int:
         raw = imagecodecs.deflate_decode(content, out=frame.nbytes)
-        values: np.ndarray = imagecodecs.delta_decode(np.frombuffer(raw, frame.dtype).reshape(frame.shape), axis=-1)
-        return values
+        imagecodecs.delta_decode(np.frombuffer(raw, frame.dtype).reshape(frame.shape), axis=-1)
+        return 1
 
-    count = 16 * threads
-    begin = time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(decode, range(count)))
-    return count / (time.perf_counter() - begin)
+    return _rate(decode, range(16 * threads), threads)

@@ -44,7 +44,7 @@ def test_without_a_gpu_one_line_says_so(command, options, tmp_path):
     ("options", "words"),
     [
         (("--only", "no such case"), "no case's name contains 'no such case'"),
-        (("--json", ""), "is empty"),
+        (("--json", ""), "is no file in a folder that exists"),
         (("--json", "."), "'.' is no file in a folder that exists"),
         (("--json", "nowhere/results.json"), "is no file in a folder that exists"),
     ],

@@ -323,7 +323,7 @@ def test_no_library_of_a_format_is_imported_before_such_a_file_comes(tmp_path):
 
     code = (
         "import sys; from xcorr_app.cli import main; import xcorr_app.batch.align.run; "
-        "print(sorted({'zarr', 'nd2', 'czifile', 'readlif', 'mrcfile', 'h5py', 'imageio_ffmpeg', 'watchfiles', "
+        "print(sorted({'zarr', 'nd2', 'czifile', 'readlif', 'mrcfile', 'h5py', 'imageio_ffmpeg', "
         "'fsspec'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

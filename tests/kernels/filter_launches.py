@@ -19,10 +19,10 @@ from xcorr_app.gpu.resample.splines import READ, spline_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
 from xcorr_app.gpu.stencil.cosine_series import EXACT_TOLERANCE, TOLERANCE, gaussian_series, start_table
-from xcorr_app.gpu.stencil.problem import FilterProblem
+from xcorr_app.gpu.stencil.problem import BOUNDARIES, FilterProblem
 from xcorr_app.gpu.stencil.reuse import filter_launch
 from xcorr_app.gpu.stencil.separable import SeparableProblem, separable_launch
-from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES, SlidingPass, sliding_launch, sum_type_for
+from xcorr_app.gpu.stencil.sliding import SlidingPass, sliding_launch, sum_type_for
 
 _BOTH = (False, True)
 _TYPES = ("float32", "uint16")
@@ -255,8 +255,8 @@ OTHERS_OF_FILTERS = [
     ),
     *(_separable((9, 9), ("uint8", "int16"), image=(1024, width, 1)) for width in (64, 32)),
     # Sliding sums at every boundary, and the first pass of every type.
-    *sweep(_sliding, [("float32", "float32"), ("float32", "int16")], SLIDING_BOUNDARIES),
-    *sweep(_sliding, [(each, "float32") for each in ("float32", "uint8", "int16")], SLIDING_BOUNDARIES, ("int16",)),
+    *sweep(_sliding, [("float32", "float32"), ("float32", "int16")], BOUNDARIES[:-1]),
+    *sweep(_sliding, [(each, "float32") for each in ("float32", "uint8", "int16")], BOUNDARIES[:-1], ("int16",)),
     # Widths and addresses that allow no vectors, small frames.
     *(spline_launch((511, 513), 64, dtype) for dtype in READ),
     *sweep(_small, PIXEL_TYPES, TAPS),

@@ -22,7 +22,7 @@ from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
-from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.peaks.summed_area import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
 from xcorr_app.gpu.peaks.tile_verdict import Limits, tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch

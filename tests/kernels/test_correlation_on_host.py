@@ -12,7 +12,7 @@ from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
 from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
-from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.peaks.summed_area import small_table_launch, summed_area_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
@@ -230,7 +230,7 @@ def test_the_fused_launch_equals_the_definition(host_builds, name, normalize):
     lefts, rights = pairs_with_a_peak(problem)
     for segments in (1, 3):
         types = {"left_type": "float32", "right_type": "float32"}
-        launch = peak_launch(problem, normalize=normalize, device=DEVICE, tuning={"SEGMENTS": segments}, **types)
+        launch = peak_launch(problem, normalize=normalize, device=DEVICE, segments=segments, **types)
         assert launch is not None
         records = records_on_host(host_builds, lefts, rights, problem, launch, normalize=normalize, least=LEAST)
         assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))

@@ -28,7 +28,6 @@ from xcorr_app.gpu.stencil.cosine_series import (
 from xcorr_app.gpu.stencil.exchange import PUBLISHED, ExchangeOptions
 from xcorr_app.gpu.stencil.problem import BOUNDARIES, FilterProblem, taps_argument
 from xcorr_app.gpu.stencil.reuse import filter_launch
-from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 
 SHAPES = {"reuse": (3, 5), "reuse_wide": (6, 9), "exchange": (4, 8)}
 """A filter for every kernel."""
@@ -209,7 +208,7 @@ def one_axis(images, sigma, boundary="reflect", outside=0.0):
     return smooth.transpose(0, 2, 1)
 
 
-@pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
+@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
 @pytest.mark.parametrize("sums", SUMS)
 def test_every_boundary_of_sliding_sums(host_builds, sums, boundary):
     """Heights around the chunks of rows and the tile, columns around the warp; segments of 32 rows and one of all."""
@@ -261,7 +260,7 @@ def test_errors_do_not_grow_along_a_column(host_builds, sums, sigma):
 
 
 @pytest.mark.parametrize("sums", SUMS)
-@pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
+@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
 def test_what_is_not_finite_stays_within_its_window(host_builds, sums, boundary):
     """Near the rim too, where a boundary brings it in from outside, and where the recursion begins and ends."""
     for seed, sigma, rows in ((1, 2.0, 32), (2, 2.5, 128), (3, 9.0, 128)):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.board import scenes
 from benchmarks.conditions import make_series
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -19,8 +20,7 @@ def occluded(seed, contrast=5.0, radius=46):
     scene = drifting(drift, SHAPE, width=0.08, seed=10 * seed)
     disc = contrast * drifting(way % 40, SHAPE, width=0.08, seed=10 * seed + 1)
     y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
-    middle = np.array([SHAPE[0] / 2, 60.0]) + way
-    inside = np.stack([np.hypot(y - cy, x - cx) < radius for cy, cx in middle])
+    inside = np.stack([np.hypot(y - cy, x - cx) < radius for cy, cx in way + np.array([SHAPE[0] / 2, 60])])
     return np.where(inside, disc, scene) + noise(scene, 0.3, seed), -drift
 
 
@@ -33,6 +33,15 @@ def test_a_large_object_that_crosses_a_faint_scene_is_not_followed(seed):
     assert not (off & result.trusted).any()
     assert result.trusted.mean() > 0.7
     assert not any(note.startswith("A fixed pattern") for note in result.notes)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("seed", [8, 13, 18])
+def test_a_disc_near_the_motion_of_the_scene_is_not_followed(seed):
+    """Two pixels apart all tiles agree with one motion as well as with the other; or the disc alone made a pattern."""
+    series = scenes.covered(np.random.default_rng([seed, 3040246324]), 0.33, 1.0, 5.0)
+    result = estimate_shifts(series.frames)
+    assert np.abs(result.applied() - series.shifts).max() < 0.06
 
 
 def test_a_pattern_that_stands_still_is_not_taken_for_something_that_crosses():

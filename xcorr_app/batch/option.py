@@ -201,7 +201,7 @@ def _read(name: str, known: Option, value: Any) -> Any:
             try:
                 return known.kind.read(value)
             except ValueError as error:
-                raise ArgumentError(f"{name} {error}") from error
+                raise ArgumentError(f"{known.flag(name)} {error}") from error
         case OneOf() if value is not None:
             if value not in known.kind.names:
                 raise ArgumentError(f"unknown {name} {value!r}: use {', '.join(known.kind.names)}")

@@ -26,7 +26,7 @@ _KERNELS_WITH_OPTIONS = ("exchange", "blocking", "im2win")
 def _path(text: str) -> Path:
     if not text:
         # pathlib takes an empty name for the current folder, which is not what an unset shell variable means.
-        raise ArgumentError("is empty; name a file or a folder (. is the current one)")
+        raise ArgumentError(f"{text!r} is empty; name a file or a folder (. is the current one)")
     return Path(text)
 
 

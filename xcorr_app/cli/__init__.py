@@ -1,20 +1,13 @@
 """The command ``xcorr``: one file a subcommand, imported only when that is invoked or its own help is asked."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from xcorr_app import __version__
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from click.shell_completion import CompletionItem
 
 GROUPS = {
     "Commands": {
@@ -76,9 +69,9 @@ class _Lazy(click.Group):
         except KeyboardInterrupt as interrupt:
             ctx.exit(ended_by(interrupt))
         except click.exceptions.Exit as done:
-            from xcorr_app.cli.process import output_was_lost
+            from xcorr_app.cli.process import LOST
 
-            if done.exit_code == 0 and output_was_lost(ctx):
+            if done.exit_code == 0 and ctx.meta.get(LOST):
                 ctx.exit(1)
             raise
 
@@ -87,7 +80,7 @@ class _Lazy(click.Group):
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
         known = {name: text for group in GROUPS.values() for name, text in group.items()}

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 from xcorr_app.batch import values
 from xcorr_app.batch.option import GROUPS, CommandOptions, OneOf, Option, Text, Within, options_of
 from xcorr_app.cli.process import WRONG_USAGE, one_line_failures
-from xcorr_app.errors import XcorrError
 
 if TYPE_CHECKING:
     from xcorr_app.gpu.runtime.select import Device
@@ -70,30 +69,6 @@ _HELP_ALL = click.Option(
 OptionsT = TypeVar("OptionsT", bound=CommandOptions)
 
 
-class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of click know no argument
-    """A value read by a function that raises `XcorrError` or `ValueError`."""
-
-    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
-        self.name = name
-        self._read = read
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Show the name as it is written."""
-        return self.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the text; what was read before is kept, and a default is read when it is needed."""
-        if not isinstance(value, str) or (param is not None and value == param.default):
-            return value
-        try:
-            return self._read(value)
-        except (XcorrError, ValueError) as error:
-            self.fail(str(error), param, ctx)
-
-
-PATH = Value(*values.PATH)
-
-
 def command(
     name: str,
     kind: type[OptionsT],
@@ -110,6 +85,8 @@ def command(
         def callback(ctx: click.Context, /, **given: Any) -> None:
             places = [given.pop(argument.name) for argument in arguments]
             with one_line_failures(WRONG_USAGE, debug=given["debug"]):
+                read = values.PATH.read
+                places = [read(place) if isinstance(place, str) else tuple(map(read, place)) for place in places]
                 begin(given)
                 options = kind(**given)
             ctx.exit(function(options, *places))
@@ -124,12 +101,12 @@ def command(
 
 def inputs_argument(form: str = "INPUT...") -> click.Argument:
     """The files and folders that a command works on."""
-    return click.Argument(["inputs"], metavar=form, nargs=-1, required=True, type=PATH)
+    return click.Argument(["inputs"], metavar=form, nargs=-1, required=True, type=click.Path())
 
 
 def argument(name: str) -> click.Argument:
     """One file or folder."""
-    return click.Argument([name], metavar=name.upper(), type=PATH)
+    return click.Argument([name], metavar=name.upper(), type=click.Path())
 
 
 def _click_option(each: Field[Any], known: Option) -> GroupedOption:
@@ -144,6 +121,7 @@ def _click_option(each: Field[Any], known: Option) -> GroupedOption:
         how["is_flag"] = True
     else:
         how |= {"type": _type(known.kind), "multiple": known.gather is not None}
+        how["metavar"] = getattr(known.kind, "form", None)
         how["show_default"] = each.default is not None
     if known.unit:
         how["help"] += f"  [default: {known.unit}]"
@@ -151,9 +129,10 @@ def _click_option(each: Field[Any], known: Option) -> GroupedOption:
 
 
 def _type(kind: Any) -> Any:
+    """What click makes of a value; what is written in a form of its own is read with the other options."""
     match kind:
         case Text():
-            return Value(kind.form, kind.read)
+            return str
         case OneOf():
             return click.Choice(kind.names)
         case Within(whole=True):

@@ -77,7 +77,8 @@ def ended_by(interrupt: KeyboardInterrupt) -> int:
     return 128 + number
 
 
-_LOST = "xcorr.output_lost"
+LOST = "xcorr.output_lost"
+"""Name, in click's context, of whether a part of what a command printed was lost."""
 
 
 class LastingOutput:
@@ -98,7 +99,7 @@ class LastingOutput:
             self._write_nowhere()
             context = click.get_current_context(silent=True)
             if context is not None:
-                context.meta[_LOST] = True
+                context.meta[LOST] = True
         return len(text)
 
     def flush(self) -> None:
@@ -112,11 +113,6 @@ class LastingOutput:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
-
-
-def output_was_lost(context: click.Context) -> bool:
-    """Whether a part of what a command printed was lost."""
-    return bool(context.meta.get(_LOST))
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import math
 from dataclasses import dataclass, replace
@@ -19,9 +18,9 @@ from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.constants import constants
-from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
+from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.gpu.tensor.fp16_peaks import Fp16Peaks
 
 _PLANE_BYTES = 256 << 20
@@ -96,7 +95,7 @@ class PeakFinder:
 
     def right_tables(self, lefts: int, rights: Any, rights_per_left: int, left_type: str) -> Any:
         """Begin with the tables that `find` needs of rights; None where it makes them in parts, or needs none."""
-        batch = lefts, rights.shape[0], rights_per_left, left_type, _type_name(rights.dtype)
+        batch = lefts, rights.shape[0], rights_per_left, left_type, name_of(rights.dtype)
         plan = self._plans.get(batch) or self._plan_of(batch)
         whole = self._with_tables and len(plan.parts) == 1
         return self._right_tables(rights) if whole else None
@@ -126,7 +125,7 @@ class PeakFinder:
             tensor cores need them, or one block does all of a pair.
         """
         cupy = self._cupy
-        types = _type_name(lefts.dtype), _type_name(rights.dtype)
+        types = name_of(lefts.dtype), name_of(rights.dtype)
         batch = lefts.shape[0], rights.shape[0], rights_per_left, *types
         plan = self._plans.get(batch) or self._plan_of(batch)
         records = cupy.empty((lefts.shape[0] * rights_per_left, RECORD))
@@ -199,16 +198,16 @@ class PeakFinder:
             self._search_fused(problem, lefts, rights, tables, records)
             return
         planes = correlate_on_device(lefts, rights, problem, plan.kernel, tuning=self._options.tuning())
-        launch = _search_launch(problem, self._normalize, self._device)
+        launch = plane_peak_launch(problem, normalize=self._normalize, device=self._device)
         assert launch is not None, "finds_peaks() was not asked"  # noqa: S101 - a mistake of ours, not of the user
         arrays = (planes, *tables, self._tables.rows, self._tables.columns, records)
         start(launch, arrays, (*problem.arguments(), *self._normalizer_numbers()))
 
     def _search_fused(self, problem: Problem, lefts: Any, rights: Any, tables: tuple[Any, Any], records: Any) -> None:
         cupy = self._cupy
-        launch = _fused_launch(
-            problem, self._normalize, _type_name(lefts.dtype), _type_name(rights.dtype), self._device
-        )
+        types = {"left_type": name_of(lefts.dtype), "right_type": name_of(rights.dtype)}
+        launch = peak_launch(problem, normalize=self._normalize, **types, device=self._device)
+        assert launch is not None, "the kernel was chosen for a window that it does not take"  # noqa: S101 - our mistake
         workspace, arrived = self._nothing, self._nothing
         if launch.segments > 1:
             workspace = cupy.empty(problem.pairs * launch.segments * math.prod(problem.plane_shape), np.float32)
@@ -232,20 +231,3 @@ class PeakFinder:
 
     def _normalizer_numbers(self) -> tuple[int, ...]:
         return (*self._tables.sizes, self._least)
-
-
-@functools.cache
-def _type_name(dtype: Any) -> str:
-    return str(dtype)  # which takes NumPy longer than a launch
-
-
-@functools.lru_cache(maxsize=256)
-def _search_launch(problem: Problem, normalize: bool, device: DeviceLimits) -> Launch | None:
-    return plane_peak_launch(problem, normalize=normalize, device=device)
-
-
-@functools.lru_cache(maxsize=256)
-def _fused_launch(problem: Problem, normalize: bool, left_type: str, right_type: str, device: DeviceLimits) -> Launch:
-    launch = peak_launch(problem, normalize=normalize, left_type=left_type, right_type=right_type, device=device)
-    assert launch is not None, "the kernel was chosen for a window that it does not take"  # noqa: S101 - our mistake
-    return launch

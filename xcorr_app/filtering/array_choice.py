@@ -13,7 +13,7 @@ import numpy as np
 from xcorr_app.decision import Candidate, Decision
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.bank import PADDED_BYTES, BankProblem
-from xcorr_app.gpu.im2win.kernels import WHY_NOT as WHY_NO_BANK
+from xcorr_app.gpu.im2win.problem import WHY_NOT as WHY_NO_BANK
 from xcorr_app.gpu.pointwise.kernels import WHY_NOT as WHY_NO_MIXING
 from xcorr_app.gpu.pointwise.kernels import kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS

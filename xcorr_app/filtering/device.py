@@ -90,7 +90,8 @@ def filter_device_frames(
 ) -> tuple[Array, int]:
     """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does."""
     xp = sys.modules["cupy"]  # whose array this is
-    how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, flip, kernel)
+    place: Any = origin if isinstance(origin, int) or not np.ndim(origin) else tuple(origin)
+    how = _How(_key_of(taps), mode, cval, place, dtype, flip, kernel)
     with on_device_of(images, out):
         plan = device_plan(images, how)
         if out is not None:
@@ -113,7 +114,9 @@ def device_plan(images: Array, how: _How) -> DevicePlan:
 
 @functools.lru_cache(maxsize=256)
 def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
-    taps = how.taps if isinstance(how.taps, Filter) else _values(how.taps)
+    taps: Any = how.taps
+    if isinstance(taps, _Taps):
+        taps = np.frombuffer(taps.content, taps.dtype).reshape(taps.shape)
     request = checked_request(
         shape,
         image_type,
@@ -176,11 +179,3 @@ def _key_of(taps: npt.ArrayLike | Filter) -> Filter | _Taps:
     if values.dtype.kind not in "biuf":
         raise DataTypeError(f"taps must be real numbers, not {values.dtype}")
     return _Taps(values.shape, values.dtype.str, values.tobytes())
-
-
-def _values(key: _Taps) -> npt.NDArray[Any]:
-    return np.frombuffer(key.content, key.dtype).reshape(key.shape)
-
-
-def _hashable(origin: Any) -> Any:
-    return origin if isinstance(origin, int) or not np.ndim(origin) else tuple(origin)

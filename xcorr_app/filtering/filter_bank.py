@@ -8,7 +8,6 @@ their device: `xcorr_app.filtering.bank_device`.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import cv2
@@ -22,9 +21,9 @@ from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.bank_device import bank_of_device_images
 from xcorr_app.filtering.bank_request import BankMethod, BankRequest, checked_bank
 from xcorr_app.filtering.boundary import Mode, padded
-from xcorr_app.filtering.kernel_names import require_gpu
+from xcorr_app.filtering.kernel_names import on_gpu
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 
 
 @keeps_labels_but_channels
@@ -98,10 +97,8 @@ def filter_bank(
         return bank_of_device_images(images, bank, mode, cval, stride, method, _on_host)
     request = checked_bank(images.shape, images.dtype, bank, mode, cval, stride, method)
     if method != "auto":
-        require_gpu(kernel_and_macros(method)[0])
-        cupy = importlib.import_module("cupy")
-        source = cupy.asarray(images.astype(images.dtype.newbyteorder("="), copy=False))
-        return cupy.asnumpy(bank_of_device_images(source, bank, mode, cval, stride, method, _on_host))
+        source = on_gpu(kernel_and_macros(method)[0], images)
+        return to_host(bank_of_device_images(source, bank, mode, cval, stride, method, _on_host))
     return _on_host(images.reshape(request.stack_shape), request).reshape(request.result_shape)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Literal, TypeAlias, get_args
 
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 
@@ -36,6 +38,12 @@ def require_gpu(kernel: str) -> None:
     status = cuda_status()
     if not status.available:
         raise DeviceError(f"kernel {kernel!r} runs on a GPU ({status.reason}); 'auto' gives the same on the CPU")
+
+
+def on_gpu(kernel: str, array: Array) -> Array:
+    """Bring a NumPy array to the GPU that a kernel was asked for on; raises as `require_gpu` does."""
+    require_gpu(kernel)
+    return importlib.import_module("cupy").asarray(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 def macros_of(kernel: str | ExchangeOptions | BlockingOptions) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,12 +14,12 @@ from xcorr_app.arrays.lazy import with_channels
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.array_choice import decide_mixing
-from xcorr_app.filtering.kernel_names import MixingKernel, macros_of, mixing_name, require_gpu
+from xcorr_app.filtering.kernel_names import MixingKernel, macros_of, mixing_name, on_gpu
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
@@ -189,11 +188,8 @@ def _mixed(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
     """Mix where the stack is, or on the device that a kernel by name needs."""
     named = mixing_name(task.kernel)
     if named != "auto" and not is_device_array(stack):
-        require_gpu(named)
-        cupy = importlib.import_module("cupy")
-        source = cupy.asarray(stack.astype(stack.dtype.newbyteorder("="), copy=False))
-        result, beyond = _mixed(source, task, counts=counts)
-        return cupy.asnumpy(result), beyond
+        result, beyond = _mixed(on_gpu(named, stack), task, counts=counts)
+        return to_host(result), beyond
     if not is_device_array(stack):
         return _by_strips(stack, task)
     with on_device_of(stack):

@@ -69,9 +69,8 @@ def _read_text(path: Path, *, header: bool) -> MatrixTable:
     named = all(_number(cells[0]) is None for _, cells in rows)
     matrix: list[list[float]] = []
     for number, cells in rows:
-        values = [_number(cell) for cell in (cells[1:] if named else cells)]
-        known = [value for value in values if value is not None]
-        if len(known) != len(values) or not known:
+        known = [value for cell in cells[named:] if (value := _number(cell)) is not None]
+        if len(known) < len(cells) - named or not known:
             wrong = next((cell for cell in cells[named:] if _number(cell) is None), "")
             raise InputError(f"{path}: line {number} holds {wrong!r}, which is no number")
         if matrix and len(known) != len(matrix[0]):

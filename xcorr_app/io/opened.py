@@ -7,7 +7,7 @@ import stat
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -67,12 +67,6 @@ def text_of(path: Path, most: int) -> str:
 def is_of_system(error: InputError) -> bool:
     """Whether the system is at fault, not the file: another try may read it."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno in _OF_SYSTEM
-
-
-def announce(path: Path, size: int) -> None:
-    """Tell the system that the first `size` bytes of a file will be read soon, so that a slow disk begins now."""
-    with suppress(OSError, InputError), opened(path) as descriptor:
-        system.announce(descriptor, size)
 
 
 def stamp(descriptor: int) -> Stamp:

@@ -240,12 +240,12 @@ def plane_number(metadata: StackMetadata, t: int, z: int, c: int) -> int:
     return number
 
 
-def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
-    """Position (t, z, c) of every plane, in the order of the file."""
-    axes = metadata.axes[:-2].lower()
+def plane_positions(metadata: StackMetadata, axes: str | None = None) -> list[dict[str, int]]:
+    """Position (t, z, c) of every plane, in the order of the file, or along some `axes`, the last one fastest."""
+    axes = metadata.axes[:-2] if axes is None else axes
+    sizes = [metadata.sizes[axis] for axis in axes]
     return [
-        {"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, index), strict=True))
-        for index in np.ndindex(metadata.shape[:-2])
+        {"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), map(int, index), strict=True)) for index in np.ndindex(*sizes)
     ]
 
 

@@ -6,13 +6,14 @@ are others.
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from xcorr_app.io import StackMetadata
 from xcorr_app.io.source import TiffTags
 from xcorr_app.io.tiff.descriptions import is_imagej
-from xcorr_app.io.tiff.ome import is_ome, use_default_namespace
+from xcorr_app.io.tiff.ome import edited, is_ome
 
 _OF_THE_AXIS = {"T": ("TimeIncrement", "TimeIncrementUnit"), "Z": ("PhysicalSizeZ", "PhysicalSizeZUnit"), "C": ()}
 
@@ -46,17 +47,13 @@ def _tags_kept(tags: TiffTags, axis: str) -> TiffTags:
         ranges = (b"min=", b"max=") + ((b"finterval=", b"fps=") if axis == "T" else ())
         description = b"\n".join(line for line in lines if not line.startswith(ranges))
     elif is_ome(description):
-        description = _without_channels(description, axis)
+        description = edited(description, partial(_forget_channels, axis=axis))
     photometric = tags.photometric if tags.photometric in (0, 1) else 1
     return replace(tags, description=description, photometric=photometric, colormap=None, imagej=None)
 
 
-def _without_channels(description: bytes, axis: str) -> bytes:
-    root = ET.fromstring(description.rstrip(b"\0"))  # noqa: S314 - checked when it was read
-    for pixels in root.iterfind("{*}Image/{*}Pixels"):
-        for name in _OF_THE_AXIS[axis]:
-            pixels.attrib.pop(name, None)
-        for child in [*pixels.iterfind("{*}Channel"), *pixels.iterfind("{*}Plane")]:
-            pixels.remove(child)
-    use_default_namespace(root)
-    return ET.tostring(root)
+def _forget_channels(pixels: ET.Element, axis: str) -> None:
+    for name in _OF_THE_AXIS[axis]:
+        pixels.attrib.pop(name, None)
+    for child in [*pixels.iterfind("{*}Channel"), *pixels.iterfind("{*}Plane")]:
+        pixels.remove(child)

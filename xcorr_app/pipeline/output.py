@@ -146,9 +146,7 @@ def check_output(
     for series in discovery.series:
         parents = {path.parent for path in series.paths}
         named |= {parent: parent.resolve() for parent in parents - named.keys()}
-        target = real / series.name
-        target = target.resolve() if target.is_symlink() else target
-        if target in {named[parent] for parent in parents}:
+        if (target := (real / series.name).resolve()) in {named[parent] for parent in parents}:
             raise OutputError(f"{target}: holds the input itself; results must go elsewhere: choose another -o")
     for parent in set(named.values()):
         if real in parent.parents and State(real).knows(parent.relative_to(real).parts[0]):

@@ -16,7 +16,6 @@ import numpy as np
 
 from xcorr_app.errors import DeviceLostError
 from xcorr_app.io import atomic_write_text
-from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.stack_steps import Finisher, StackSteps
 from xcorr_app.pipeline.stages import processor, versions
@@ -25,8 +24,6 @@ from xcorr_app.pipeline.work import Outcome, Run, Watcher, Work
 from xcorr_app.registration.one_blas_thread import one_blas_thread
 from xcorr_app.system import worker_count
 
-_MAX_ANNOUNCED = 64
-_BYTES_ANNOUNCED = 1 << 28
 _AHEAD = 2
 """Stacks that may be read while one is computed."""
 _FINISHED_AT_ONCE = 8
@@ -130,10 +127,6 @@ def compute_stacks(
                 if place not in opened:
                     opened[place] = StackSteps(work, resources, series[place])
                     opened[place].ahead()
-            if number + 1 in opened and opened[number + 1].opened is None:
-                # The system reads ahead what comes next, as far as that does not push out what this stack needs.
-                for path in (paths := series[number + 1].paths[:_MAX_ANNOUNCED]):
-                    announce(path, _BYTES_ANNOUNCED // len(paths))
             try:
                 outcomes.append(opened.pop(number).begin(finisher, watcher))
             except DeviceLostError as error:

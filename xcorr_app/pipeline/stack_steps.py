@@ -125,7 +125,7 @@ class StackSteps:
     def ahead(self) -> None:
         """Let the stack be read for a device while one before it is computed, unless an earlier run finished it.
 
-        A CPU that reads ahead would not compute meanwhile, and the system is told of the next stack.
+        A CPU that reads ahead would not compute meanwhile.
         """
         work = self._work
         if work.device.xp is np or (work.options.resume and work.state.knows(self._spec.name)):

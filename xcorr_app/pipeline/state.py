@@ -6,7 +6,6 @@ record matches and its outputs are what they were. Records are input like any ot
 not so, and none of what they name outside the output folder is ever touched.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -121,11 +120,11 @@ class State:
 
     def knows(self, name: str) -> bool:
         """Whether a stack of that name was finished here."""
-        return self._record(name).is_file()
+        return self.attachment(name, ".json").is_file()
 
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
-        for path in filter(os.path.lexists, (self._record(name), *outputs)):
+        for path in filter(os.path.lexists, (self.attachment(name, ".json"), *outputs)):
             with refusals_as(f"{path}: cannot be replaced", "remove it by hand"):
                 is_folder = path.is_dir() and not path.is_symlink() and path.suffix != ZARR
                 if is_folder and path.parent != self._folder:
@@ -158,18 +157,18 @@ class State:
         }
         # Without indentation, which Python's encoder in C does not know.
         text = json.dumps(record)
-        atomic_write_text(self._record(name), f'{text[:-1]}, "{_CHECKSUM}": "{_of_text(text)}"}}')
+        atomic_write_text(self.attachment(name, ".json"), f'{text[:-1]}, "{_CHECKSUM}": "{_of_text(text)}"}}')
 
     def record_of(self, name: str) -> dict[str, Any] | None:
         """Return the record that a worker has just written; None where it cannot be seen from here."""
-        return read_record(self._record(name)) or None
+        return read_record(self.attachment(name, ".json")) or None
 
     def load(self, name: str, fingerprint: str) -> dict[str, Any] | None:
         """Return a stack's record if it is finished with this fingerprint and its outputs are what they were.
 
         An unusable record only means that the stack is recomputed.
         """
-        record = read_record(self._record(name))
+        record = read_record(self.attachment(name, ".json"))
         if record.get("fingerprint") != fingerprint or not isinstance(record.get("facts"), dict):
             return None
         if not _is_whole(record):
@@ -183,11 +182,8 @@ class State:
             return None
         return record if found == list(record[_OUTPUTS].values()) else None
 
-    def _record(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
-
     def attachment(self, name: str, suffix: str) -> Path:
-        """File beside a stack's record for what is no plain value; its folder is there."""
+        """File of a stack: its record, ``.json``, or beside that what is no plain value."""
         return self._folder / f"{name}{suffix}"
 
 
@@ -242,9 +238,3 @@ def _is_result(output: Path, out: Path, name: str) -> bool:
 def _of_text(text: str) -> str:
     """Checksum of a record as it reads: a tuple has become a list, a number that is a key text."""
     return xxhash.xxh3_128_hexdigest(json.dumps(json.loads(text), sort_keys=True).encode())
-
-
-def fingerprint(parameters: dict[str, Any], inputs: dict[str, str], versions: dict[str, str]) -> str:
-    """One checksum of everything that decides the results of a stack."""
-    whole = json.dumps([parameters, inputs, versions], sort_keys=True)
-    return hashlib.sha256(whole.encode()).hexdigest()

@@ -1,5 +1,7 @@
 """A command as a run over stacks sees it: what it finds, refuses, does to one stack, and what became of that."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +17,7 @@ from xcorr_app.io import Checksums, Discovery, SeriesSpec, discover, make_folder
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.stages import Stages, versions
-from xcorr_app.pipeline.state import RunRequest, State, asked_of, fingerprint
+from xcorr_app.pipeline.state import RunRequest, State, asked_of
 from xcorr_app.registration.stack.passes import Progress
 
 
@@ -157,7 +159,8 @@ class Work(Generic[OptionsT]):
         """One checksum of all that decides the results of a stack of these inputs."""
         besides = {path: checksum for of_name in self.checksums.values() for path, checksum in of_name.items()}
         where = {"device": self.device.description}
-        return fingerprint({"program": self.program} | self.parameters, inputs | besides, versions() | where)
+        whole = [{"program": self.program} | self.parameters, inputs | besides, versions() | where]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         """Files besides the inputs that decide the results, by their name in ``run.json``."""

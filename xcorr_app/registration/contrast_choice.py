@@ -2,9 +2,10 @@
 
 Tried only where frames, moved by what was measured, leave more than noise (``pattern/one_layer.py``), or where few of
 their tiles show anything beside the brightest. Where both find the same the stack is measured as it is, whose
-sub-pixel shifts are the better ones, unless local contrast is far surer. Where they do not, one follows a few bright
-things, or what is drawn into frames, and the other what lies behind them: the shift is taken that more tiles of the
-frames as they are prefer (``parts/tile_votes.py``), each of which counts as much as any other.
+sub-pixel shifts are the better ones, unless local contrast is far surer, or finds frames that are lost as they are,
+which are tried, too. Where they do not, one follows a few bright things, or what is drawn into frames, and the other
+what lies behind them: the shift is taken that more tiles of the frames as they are prefer (``parts/tile_votes.py``),
+each of which counts as much as any other.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import numpy as np
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial, taken
+from xcorr_app.registration.measuring.measured import SAME_PEAK, ShiftColumns, Trial, spread, taken
 from xcorr_app.registration.parts.tile_bins import binned, evenness
 from xcorr_app.registration.parts.tile_votes import MIN_VOTES, moved_by, smoothed, votes
 from xcorr_app.registration.reference.reference_names import by_frames, compares_neighbours
@@ -85,16 +86,18 @@ def by_local_contrast(
     one = {"first": usable[0], "last": usable[-1]}.get(reference) if isinstance(reference, str) else reference
     if compares_neighbours(reference):
         # Of the middle of the stack, each beside the one before it that it shares no averaged frames with.
-        numbers = frames.count // 2 + (1 + settings.apart) * np.arange(-1, _TRIED)
-        numbers = np.intersect1d(numbers, usable)
+        numbers = np.intersect1d(frames.count // 2 + (1 + settings.apart) * np.arange(-1, _TRIED), usable)
     else:
         first = int(usable[0] if one is None or by_image else one) % frames.count
-        spread = np.linspace(0, frames.count - 1, _TRIED + 1).round().astype(int)
-        spread = np.unique(np.delete(spread, np.abs(spread - first).argmin()))
-        numbers = np.concatenate([[first], spread[spread != first]])
+        over = np.linspace(0, frames.count - 1, _TRIED + 1).round().astype(int)
+        over = np.unique(np.delete(over, np.abs(over - first).argmin()))
+        numbers = np.concatenate([[first], over[over != first]])
     if len(numbers) < 2:
         return False
-    first, others = int(numbers[0]), spread if by_image else numbers[1:]
+    first, others = int(numbers[0]), over if by_image else numbers[1:]
+    # Frames that are lost as they are may be found by local contrast, and are tried beside these.
+    few, is_lost = len(others), measured.usable & ~measured.trusted(settings)
+    others = np.concatenate([others, spread(np.setdiff1d(np.flatnonzero(is_lost), [first, *others]), _TRIED)])
     against: Any = reference if by_image else frames.read(first, first + 1).frames[0]
     part = settings.roi or (slice(None), slice(None))
     # Where all parts show about as much, local contrast would count them as they count now.
@@ -118,7 +121,11 @@ def by_local_contrast(
     off = np.abs(found.shifts - shifts)
     apart = (off > _APART * np.hypot(found.sigma, sigma)).any(axis=1)
     rows = found.trusted(trial) & plain.usable & np.isfinite(off).all(axis=1)
-    if not 2 * rows.sum() > len(others):
+    # A frame that is lost is a pixel off. Nothing is won where local contrast says the same, and is no surer.
+    won = np.minimum(pixels * np.maximum(off, sigma), SAME_PEAK).max(axis=1) - pixels * found.sigma.max(axis=1)
+    regained = is_lost.mean() * won[rows & is_lost[others]].sum() / max(is_lost[others].sum(), 1)
+    rows[few:] = False
+    if not 2 * rows.sum() > few:
         return False
     is_apart = bool(2 * (rows & apart).sum() > rows.sum())
     if is_apart:
@@ -133,7 +140,7 @@ def by_local_contrast(
         if max(better, worse) >= MIN_VOTES and better != worse:
             return bool(better > worse)
     error = [float(np.median(sigma[rows].max(axis=1))) for sigma in (sigma, found.sigma)]
-    if error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0]:
+    if error[1] < (_MAX_SIGMA_RATIO_APART if is_apart else _MAX_SIGMA_RATIO) * error[0] + regained / pixels:
         return True
     others = rows & apart & (off * pixels > SAME_PEAK).any(axis=1) & plain.trusted(trial)
-    return None if 2 * others.sum() > len(rows) else False
+    return None if 2 * others.sum() > few else False

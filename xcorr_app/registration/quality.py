@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.peaks.noise_sums import LAGS as _LAGS
-from xcorr_app.gpu.peaks.noise_sums import READ, noise_sums
+from xcorr_app.gpu.peaks.noise_sums import noise_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.gpu.runtime.types import name_of
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE, name_of
 
 EDGE, LOW_SCORE, AMBIGUOUS = "edge", "low-score", "ambiguous"
 FLAT, UNREADABLE, NON_FINITE, DISAGREES = "flat", "unreadable", "non-finite", "disagrees"
@@ -103,7 +103,7 @@ def signal_fraction(
     if min(height, width) < _LAGS + 1:
         return np.ones(count)
     period = min(period, height)
-    if is_device_array(images) and name_of(images.dtype) in READ:
+    if is_device_array(images) and name_of(images.dtype) in WITH_DOUBLE:
         products = noise_sums(images, period, height // period)
     else:
         products = _mean_products(images, period, centred=images.dtype.kind == "f" and variance is None)

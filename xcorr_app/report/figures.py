@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +18,12 @@ _MAX_ARROWS = 12  # along a side
 _SQUARE_MARK, _TRIANGLE = "m-3.5 -3.5h7v7h-7z", "m-4 3.5h8l-4 -7z"
 
 
-class Units(NamedTuple):
-    """What a pixel and the step from one frame to the next are, (size, unit); None where unknown or senseless."""
-
-    pixel: tuple[float, str] | None = None
-    interval: tuple[float, str] | None = None
+Unit = tuple[float, str]
+"""Size of a pixel, or of the step from one frame to the next, and its unit."""
 
 
 def trajectory_chart(
-    rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None, points: int = MAX_POINTS
+    rows: Sequence[FrameRow], replaced: AbstractSet[int], pixel: Unit | None = None, points: int = MAX_POINTS
 ) -> str | None:
     """Draw the shift of each frame in the plane: columns to the right, rows downwards, as in the image."""
     measured = [row for row in rows if np.isfinite(row.dy) and np.isfinite(row.dx)]
@@ -50,15 +46,21 @@ def trajectory_chart(
         chart.note(f"{int(outside.sum())} flagged beyond this view")
     for index, mark, name in ((0, _SQUARE_MARK, "start"), (-1, _TRIANGLE, "end")):
         chart.mark(dx[index], dy[index], mark, name)
-    if units is not None and units.pixel is not None:
-        chart.second_axis("y", down.in_units(units.pixel[0], f"dy ({units.pixel[1]})"))
+    if pixel is not None:
+        chart.second_axis("y", down.in_units(pixel[0], f"dy ({pixel[1]})"))
     return chart.svg()
 
 
 def shift_chart(
-    rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None, points: int = MAX_POINTS
+    rows: Sequence[FrameRow],
+    max_shift: tuple[float, float],
+    units: tuple[Unit | None, Unit | None] = (None, None),
+    points: int = MAX_POINTS,
 ) -> str | None:
-    """Draw dy and dx against the frame, with the edges of the search window where they are near."""
+    """Draw dy and dx against the frame, with the edges of the search window where they are near.
+
+    `units` are those of a pixel and of the step from one frame to the next, where they are known.
+    """
     frame, dy, dx = (_column(rows, name) for name in ("frame", "dy", "dx"))
     if not np.isfinite(dy).any():
         return None
@@ -70,17 +72,17 @@ def shift_chart(
     ]
     replaced = any(not row.as_measured for row in rows)
     applied = [_column(rows, name) for name in ("applied_dy", "applied_dx")] if replaced else []
-    y, known = _spanned("shift (pixels)", dy, dx, *applied, np.array([edge for edge, _ in near])), units or Units()
+    y, (pixel, interval) = _spanned("shift (pixels)", dy, dx, *applied, np.array([edge for edge, _ in near])), units
     lines = {"dy (rows)": dy, "dx (columns)": dx}
-    chart = _over_frames(frame, y, lines, _flagged(rows), points, BETWEEN if known.pixel or known.interval else WIDE)
+    chart = _over_frames(frame, y, lines, _flagged(rows), points, BETWEEN if pixel or interval else WIDE)
     for number, (edge, colour) in enumerate(near):
         chart.level(edge, colour, "" if number else "window")
     for values, colour in zip(applied, (_DY, _DX), strict=False):
         chart.line(frame, values, colour, width=1.6, dash="1.5 3")
-    if known.pixel is not None:
-        chart.second_axis("y", y.in_units(known.pixel[0], f"shift ({known.pixel[1]})"))
-    if known.interval is not None:
-        chart.second_axis("x", _frames(frame).in_units(*known.interval))
+    if pixel is not None:
+        chart.second_axis("y", y.in_units(pixel[0], f"shift ({pixel[1]})"))
+    if interval is not None:
+        chart.second_axis("x", _frames(frame).in_units(*interval))
     return chart.svg()
 
 

@@ -57,8 +57,11 @@ def render_report(run: RunReport, sections: Mapping[str, str] | None = None) -> 
     first, _, rest = sentence.removesuffix(".").partition("; ")
     script = load_template("report.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    named: dict[str, Any] = {"run": run, "summaries": summaries, "sections": drawn, "level": level}
-    named |= {
+    named = {
+        "run": run,
+        "summaries": summaries,
+        "sections": drawn,
+        "level": level,
         "verdict": first,
         "details": f"{rest[:1].upper()}{rest[1:]}." if rest else "",
         "next": _NEXT,
@@ -79,27 +82,26 @@ def render_section(
     words = dict.fromkeys(flag for row in flagged for flag in row.flags)
     pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
     is_plain = stack.is_quick or not (stack.rows or pictures)
-    shown: dict[str, Any] = {
-        "charts": (),
-        "means": None,
-        "movie": None,
-        "thumbnails": (),
-        "figures": (),
-        "agreement": "",
+    # A chart of one frame beside another says no more than their table.
+    is_brief = is_plain or room.is_brief or len(stack.rows) < 3
+    drawn = quick_charts(stack, room.points) if is_brief else charts(stack, summary, room.points)
+    shown = {
+        "stack": stack,
+        "summary": summary,
+        "flagged": flagged,
+        "room": room,
+        "is_alone": is_alone,
+        "own_address": page,
+        "base": base,
+        "meanings": [(word, FLAG_MEANINGS.get(word, "")) for word in words],
+        "charts": drawn if stack.rows else (),
+        "means": None if pictures is None else means(stack, pictures, room),
+        "movie": None if pictures is None else preview(stack, pictures, room.movie),
+        "thumbnails": () if pictures is None else thumbnails(flagged, pictures, room),
+        "figures": () if is_plain else figures(stack, summary),
+        "agreement": "" if is_plain or not stack.rows else agreement(stack, summary),
     }
-    if stack.rows:
-        # A chart of one frame beside another says no more than their table.
-        brief = is_plain or room.is_brief or len(stack.rows) < 3
-        shown["charts"] = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
-    if pictures is not None:
-        shown |= {"means": means(stack, pictures, room), "movie": preview(stack, pictures, room.movie)}
-        shown["thumbnails"] = thumbnails(flagged, pictures, room)
-    if not is_plain:
-        agreed = agreement(stack, summary) if stack.rows else ""
-        shown |= {"figures": figures(stack, summary), "agreement": agreed}
-    shown |= {"meanings": [(word, FLAG_MEANINGS.get(word, "")) for word in words], "own_address": page, "base": base}
-    named = {"stack": stack, "summary": summary, "flagged": flagged, "room": room, "is_alone": is_alone}
-    return _visible(load_template("stack.html.j2").render(named | shown))
+    return _visible(load_template("stack.html.j2").render(shown))
 
 
 def address(name: str) -> str:

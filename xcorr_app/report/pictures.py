@@ -10,7 +10,7 @@ import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
-_MAX_VALUES = 1 << 15
+_MAX_VALUES = 1 << 13
 _PERCENTILES = (0.2, 99.8)
 """Of the values, which are drawn black and white."""
 _PNG = {"level": 1, "filter": imagecodecs.PNG.FILTER.PAETH, "strategy": imagecodecs.PNG.STRATEGY.RLE}

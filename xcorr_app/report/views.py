@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.report.encoding import ALONE, Room, film, picture_file
 from xcorr_app.report.figures import (
-    Units,
+    Unit,
     bends_chart,
     error_chart,
     score_chart,
@@ -63,7 +63,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
     return (
         Chart(
             "Trajectory",
-            trajectory_chart(rows, frozenset() if summary.is_no_better else stack.replaced, units, points),
+            trajectory_chart(rows, frozenset() if summary.is_no_better else stack.replaced, units[0], points),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
             _trajectory_caption(stack, summary),
             none,
@@ -148,11 +148,12 @@ def agreement(stack: StackReport, summary: StackSummary) -> str:
     )
 
 
-def units_of(stack: StackReport) -> Units:
+def units_of(stack: StackReport) -> tuple[Unit | None, Unit | None]:
     """What a pixel and an interval are, where the file says so; pixels that are not square have no one size."""
     square = stack.pixel_size is not None and math.isclose(*stack.pixel_size, rel_tol=1e-3)
     pixel = (stack.pixel_size[1], stack.unit) if stack.pixel_size is not None and stack.unit and square else None
-    return Units(*(step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval)))
+    first, second = (step if step and 0 < step[0] < math.inf else None for step in (pixel, stack.interval))
+    return first, second
 
 
 def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> dict[str, Any] | None:

@@ -5,8 +5,7 @@ import pytest
 
 from tests.device import NEEDS_DEVICE
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win.kernels import WHY_NOT
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.problem import LAYERS, WHY_NOT, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.run import bound_form
 
 pytestmark = NEEDS_DEVICE

@@ -19,8 +19,6 @@ from xcorr_app.io import Limits
 from xcorr_app.io.finding.watch import Arrivals
 from xcorr_app.registration.results.frame_table import parse_shifts_csv
 
-pytest.importorskip("watchfiles")
-
 
 class Watched:
     """Arrivals iterated by a thread."""

@@ -19,11 +19,9 @@ def camera(shape=(144, 137)):
 def stars(seed=1, shape=(144, 137), faintest=60):
     rng = np.random.default_rng(seed)
     places, height = rng.uniform(10, 130, (9, 2)), rng.uniform(faintest, 300, 9)
-    y, x = np.mgrid[: shape[0], : shape[1]]
-    sky = np.full((COUNT, *shape), 50.0)
-    for t, (dy, dx) in enumerate(DRIFT):
-        for (cy, cx), a in zip(places, height, strict=True):
-            sky[t] += a * np.exp(-((y - cy - dy) ** 2 + (x - cx - dx) ** 2) / 4)
+    middles = places + DRIFT[:, None]
+    y, x = (np.exp(-((np.arange(size) - middles[..., i, None]) ** 2) / 4) for i, size in enumerate(shape))
+    sky = 50 + np.einsum("n,tny,tnx->tyx", height, y, x)
     return rng.poisson(sky).astype(float) + rng.normal(0, 4, sky.shape)
 
 

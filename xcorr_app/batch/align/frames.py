@@ -11,7 +11,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.io import Source, read_stack, scan_file
 from xcorr_app.io.finding.scan import scan_channel
-from xcorr_app.io.source import ImageFile
+from xcorr_app.io.source import ImageFile, plane_positions
 from xcorr_app.pipeline.planes import HostPlanes
 from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.correction import CorrectedFrames, Correction, correction_for
@@ -40,8 +40,7 @@ def frames_along(source: Source, axis: Literal["T", "Z"], channel: int, xp: Any)
     if channel >= (channels := source.sizes["C"]):
         raise InputError(f"{source.paths[0]}: has {channels} channel(s): --channel counts from 0")
     along, across = ("T", "Z") if axis == "T" else ("Z", "T")
-    places = [(i, j) for i in range(source.sizes[along]) for j in range(source.sizes[across])]
-    positions = [{along.lower(): i, across.lower(): j, "c": channel} for i, j in places]
+    positions = [at | {"c": channel} for at in plane_positions(source.metadata, along + across)]
     return SourceFrames(source, positions, source.sizes[across], xp, axis=axis, channel=channel)
 
 

@@ -54,8 +54,11 @@ class Filter(OneFile[FilterOptions]):
     def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> HostPlanes | None:
         """See `Work`."""
         source = spec.open()
-        in_order = plane_positions if self.options.choice.bank is None else bank_positions
-        return resources.begin(HostPlanes(source, in_order(source.metadata)), self.device.xp, once=True, ahead=ahead)
+        # The results of a bank are written with C last.
+        axes = None if self.options.choice.bank is None else _result_axes(source.metadata)
+        return resources.begin(
+            HostPlanes(source, plane_positions(source.metadata, axes)), self.device.xp, once=True, ahead=ahead
+        )
 
     def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes) -> StackResult:
         """See `Work`: a plane that cannot be read is written as zeros and named in the result.
@@ -148,15 +151,6 @@ def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMe
         # A palette is indexed by integers; other values of grey have none.
         tags = replace(tags, photometric=1, colormap=None)
     return replace(metadata, dtype=np.dtype(dtype), tiff=tags)
-
-
-def bank_positions(metadata: StackMetadata) -> list[dict[str, int]]:
-    """Position (t, z, c) of every plane that is read, in the order in which a bank's results are written: C last."""
-    axes = _result_axes(metadata)
-    sizes = [metadata.sizes[axis] for axis in axes]
-    return [
-        {"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), map(int, index), strict=True)) for index in np.ndindex(*sizes)
-    ]
 
 
 def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOptions) -> StackMetadata:

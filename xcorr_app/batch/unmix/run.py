@@ -25,6 +25,7 @@ from xcorr_app.gpu.runtime.limits import H200
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, Source, StackMetadata, discover, scan_file
 from xcorr_app.io.matrices import read_matrix, read_spectra
+from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.planes import HostPlanes, over_planes, write_planes
 from xcorr_app.pipeline.resources import StackResources
@@ -85,16 +86,6 @@ def misfit(shape: tuple[int, ...], channels: int, options: UnmixOptions) -> str:
     )
 
 
-class _Stack(NamedTuple):
-    """A stack that was checked."""
-
-    source: Source
-    metadata: StackMetadata
-    """Of the result."""
-    planes: HostPlanes | None = None
-    """Some of them on the way to a device; None of colour images."""
-
-
 class Unmix(OneFile[UnmixOptions]):
     """Mixes the channels of stacks."""
 
@@ -127,10 +118,10 @@ class Unmix(OneFile[UnmixOptions]):
 
         Without a device that plan is one for an H200.
         """
-        stack, options, matrix = self._stack(spec), self.options, self._mixing.matrix
-        limits, pixels = limits_of(self.device.xp), math.prod(stack.metadata.shape[-2:])
+        (source, metadata), options, matrix = self._checked(spec), self.options, self._mixing.matrix
+        limits, pixels = limits_of(self.device.xp), math.prod(metadata.shape[-2:])
         how: Any = {"density": options.by_density, "clip": options.clip, "named": mixing_name(options.asked_kernel)}
-        types = stack.source.metadata.dtype, stack.metadata.dtype
+        types = source.metadata.dtype, metadata.dtype
         decided = decide_mixing(*types, matrix.shape, 1, pixels, limits, **how)
         if not options.explain:
             return decided
@@ -140,36 +131,30 @@ class Unmix(OneFile[UnmixOptions]):
         lines = ["Plan of dynamic blocking (kernel pointwise):", *planned.explain().splitlines()]
         return replace(decided, reason="\n  ".join([decided.reason, *lines]))
 
-    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> _Stack | None:
-        """See `Work`."""
-        stack = self._stack(spec)
+    def begin(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> HostPlanes | None:
+        """See `Work`; None of colour images, which are read whole: three channels at once."""
+        source, _ = self._checked(spec)
         if spec.samples > 1:
-            # Colour images are read whole: three channels at once.
-            return None if ahead else stack
-        known, axis = stack.source.metadata, self.options.channel_axis
+            return None
+        known, axis = source.metadata, self.options.channel_axis
         # All channels of one place after the other.
-        sizes = [known.sizes[each] for each in (*known.axes[:-2].replace(axis, ""), axis)]
-        axes = known.axes[:-2].replace(axis, "").lower() + axis.lower()
-        ordered = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, at), strict=True)) for at in np.ndindex(*sizes)]
-        planes = resources.begin(HostPlanes(stack.source, ordered), self.device.xp, once=True, ahead=ahead)
-        return None if planes is None else stack._replace(source=planes.source, planes=planes)
+        ordered = plane_positions(known, known.axes[:-2].replace(axis, "") + axis)
+        return resources.begin(HostPlanes(source, ordered), self.device.xp, once=True, ahead=ahead)
 
-    def process(self, spec: SeriesSpec, resources: StackResources, opened: _Stack) -> StackResult:
+    def process(self, spec: SeriesSpec, resources: StackResources, opened: HostPlanes | None) -> StackResult:
         """See `Work`: all channels of one place together.
 
         Where a device's memory does not suffice for a place, the CPU mixes it and those after it.
         """
-        options, mixing, metadata = self.options, self._mixing, opened.metadata
-        axes, sides, number = metadata.axes[:-2].removesuffix("C"), metadata.shape[-2:], mixing.matrix.shape[1]
-        places = [
-            dict(zip(axes.lower(), at, strict=True)) for at in np.ndindex(*(metadata.sizes[each] for each in axes))
-        ]
+        options, mixing, (source, metadata) = self.options, self._mixing, self._checked(spec)
+        sides, number = metadata.shape[-2:], mixing.matrix.shape[1]
+        places = plane_positions(metadata, metadata.axes[:-2].removesuffix("C"))
 
         def job(start: int, stop: int, xp: Any) -> tuple[Array, int]:
-            if opened.planes is None:
-                planes = xp.asarray(np.stack([opened.source.plane(**place) for place in places[start:stop]]))
+            if opened is None:
+                planes = xp.asarray(np.stack([source.plane(**place) for place in places[start:stop]]))
             else:
-                chunk = opened.planes.read_for(xp, start * number, stop * number)
+                chunk = opened.read_for(xp, start * number, stop * number)
                 for plane in sorted(chunk.unreadable):
                     raise InputError(chunk.unreadable[plane])
                 planes = chunk.frames.reshape(stop - start, number, *sides)
@@ -199,8 +184,8 @@ class Unmix(OneFile[UnmixOptions]):
         }
         return StackResult(facts, [target], facts)
 
-    def _stack(self, spec: SeriesSpec) -> _Stack:
-        """Check that the matrix fits a stack; no pixel is read."""
+    def _checked(self, spec: SeriesSpec) -> tuple[Source, StackMetadata]:
+        """A stack whose matrix fits, and what is known of the result; no pixel is read."""
         options, mixing, source, path = self.options, self._mixing, spec.open(), spec.paths[0]
         old, axis = source.metadata, options.channel_axis
         if axis not in old.axes:
@@ -222,4 +207,4 @@ class Unmix(OneFile[UnmixOptions]):
                 "channels: save one part of C as a file of its own"
             )
         dtype = mixed_type(old.dtype, options.dtype, from_log=options.by_density)
-        return _Stack(source, with_new_channels(old, axis, len(mixing.matrix), mixing.names, dtype))
+        return source, with_new_channels(old, axis, len(mixing.matrix), mixing.names, dtype)

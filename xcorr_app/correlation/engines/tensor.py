@@ -9,6 +9,7 @@ Registration searches peaks among fp16 sums, which is several times as fast, and
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -65,13 +66,10 @@ class TensorCorrelator(ConvertsOnLoad):
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             into = planes[part.plane : part.plane + part.problem.pairs]
-            kernel = self._kernel(part.problem, these.dtype.name, those.dtype.name)
+            asked: Any = {"dtypes": (these.dtype.name, those.dtype.name), "engine": "tensor", "options": self._options}
+            kernel = decide_planes(part.problem, **asked, limits=_limits()).kernel
             plain_sums(part.problem, these, those, self._tables, kernel, split=self._split, out=into)
         return planes.reshape(lefts.shape[0], per_left, *self._window.shape)
-
-    def _kernel(self, problem: Problem, *dtypes: str) -> str:
-        types = dtypes[0], dtypes[1]
-        return decide_planes(problem, dtypes=types, engine="tensor", options=self._options, limits=_limits()).kernel
 
     def _problem(self, lefts: int, rights: int, per_left: int) -> Problem:
         return problem_of(*self._shapes, self._window, lefts, rights, per_left)

@@ -54,38 +54,30 @@ def max_pairs(name: str, problem: Problem, *, distributed: bool = False) -> int:
     return pairs
 
 
-def _accepts_any(_: Problem, __: DeviceLimits) -> str | None:
-    return None
-
-
 def _accepts_shared_rights(problem: Problem, _: DeviceLimits) -> str | None:
     return None if problem.shared_rights else "multi-left-right needs form n-to-m: every left has the same rights"
 
 
-def _launcher(choose: _Choose, accepts: _Accepts, table: Mapping[str, int]) -> Callable[..., Launch]:
-    """Return the launcher of a kernel: checks, then types and tunables as macros."""
-
-    def launch(
-        problem: Problem,
-        *,
-        left_type: str = "float32",
-        right_type: str = "float32",
-        device: DeviceLimits | None = None,
-        tuning: Mapping[str, int] | None = None,
-    ) -> Launch:
-        """Choose grid, macros and memory; `tuning` are macro values, not checked, that replace the table's."""
-        for element in (left_type, right_type):
-            if element not in INPUT_TYPES:
-                raise ArgumentError(
-                    f"the kernels read {', '.join(INPUT_TYPES)}, not {element}; convert the matrices first"
-                )
-        device = device or DeviceLimits()
-        if reason := accepts(problem, device):
-            raise ArgumentError(reason)
-        types = {"LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type], "SUM_TYPE": "float"}
-        return choose(problem, types, {**table, **(tuning or {})}, device)
-
-    return launch
+def _launch(
+    choose: _Choose,
+    accepts: _Accepts,
+    table: Mapping[str, int],
+    problem: Problem,
+    *,
+    left_type: str = "float32",
+    right_type: str = "float32",
+    device: DeviceLimits | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> Launch:
+    """Choose grid, macros and memory of a kernel; `tuning` are macro values, not checked, that replace the table's."""
+    for element in (left_type, right_type):
+        if element not in INPUT_TYPES:
+            raise ArgumentError(f"the kernels read {', '.join(INPUT_TYPES)}, not {element}; convert the matrices first")
+    device = device or DeviceLimits()
+    if reason := accepts(problem, device):
+        raise ArgumentError(reason)
+    types = {"LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type], "SUM_TYPE": "float"}
+    return choose(problem, types, {**table, **(tuning or {})}, device)
 
 
 def _entry(
@@ -93,14 +85,14 @@ def _entry(
     choose: _Choose,
     *,
     sources: tuple[str, ...] = (),
-    accepts: _Accepts = _accepts_any,
+    accepts: _Accepts = lambda _, __: None,
     cost: _Cost | None = None,
 ) -> KernelEntry[Problem]:
     return KernelEntry(
         name,
         (f"direct/{name.replace('-', '_')}", *sources),
         accepts,
-        _launcher(choose, accepts, TUNING.get(name, {})),
+        partial(_launch, choose, accepts, TUNING.get(name, {})),
         cost,
         frozenset(LARGEST.get(name, ())),
     )

@@ -7,7 +7,6 @@ costs a hundred. So that is done once for a problem and kept.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS, max_pairs
 from xcorr_app.gpu.direct.problem import Part, Problem
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
+from xcorr_app.gpu.runtime.arrays import empty
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
@@ -49,7 +49,7 @@ class _Step:
             planes.fill(0)
         target = planes
         if self.sum_segments is not None:
-            target = sys.modules["cupy"].empty((self.segments, *planes.shape), planes.dtype)
+            target = empty((self.segments, *planes.shape), planes.dtype)
         for start in self.starts:
             start(lefts, rights, target)
         if self.sum_segments is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +10,9 @@ import numpy as np
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
-
-_NAMES = {np.dtype(name): name for name in INPUT_TYPES}
-"""NumPy takes microseconds to name a type, as long as a launch."""
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
 
 def correlate_on_device(
@@ -36,13 +33,12 @@ def correlate_on_device(
 
 def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: Any = None) -> Any:
     """Run a plan on arrays that agree with it, in a new array or in `out`; ShapeError where that does not fit."""
-    cupy = sys.modules["cupy"]  # whose arrays these are
     if not lefts.flags.c_contiguous:
-        lefts = cupy.ascontiguousarray(lefts)
+        lefts = dense(lefts)
     if not rights.flags.c_contiguous:
-        rights = cupy.ascontiguousarray(rights)
+        rights = dense(rights)
     if out is None:
-        out = cupy.empty(shape, np.float32)
+        out = empty(shape, np.float32)
     elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
         raise ShapeError(f"out must be a dense float32 array of shape {shape}, not {out.dtype} {out.shape}")
     plan.run(lefts, rights, out)
@@ -53,9 +49,9 @@ def _checked_types(lefts: Any, rights: Any, problem: Problem) -> tuple[str, str]
     expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
     if (lefts.shape, rights.shape) != expected:
         raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
-    names = _NAMES.get(lefts.dtype), _NAMES.get(rights.dtype)
-    if names[0] is None or names[1] is None:
+    names = name_of(lefts.dtype), name_of(rights.dtype)
+    if not set(names) <= set(INPUT_TYPES):
         raise DataTypeError(
             f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
         )
-    return names[0], names[1]
+    return names

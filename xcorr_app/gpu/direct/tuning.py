@@ -35,20 +35,12 @@ def combined_tile(problem: Problem) -> dict[str, int]:
     """Choose the tile of shifts of ``combined`` that wastes the fewest products on this window."""
     height, width = problem.plane_shape
     shifts = problem.for_choice.pairs * height * width
-    chunk_rows, columns = 32, 256
     small = next((tile for most, tile in SMALL_TILES if shifts <= most), None) if is_small(problem) else None
     if small:
-        tile: tuple[int, ...] = small
-        chunk_rows = 64
-    elif width <= NARROW:
-        tile, chunk_rows, columns = _narrow_tile(height, width), 64, 128
-    else:
-        tile = _wide_tile(height, width)
-    names = ("TILE_X", "TILE_Y", "WARPS_X", "WARPS_Y", "WARPS_K", "MIN_BLOCKS")
-    return dict(zip(names, tile, strict=True)) | {
-        "CHUNK_ROWS": min(chunk_rows, problem.left_shape[0]),
-        "CHUNK_COLUMNS": min(columns, -(-problem.right_shape[1] // 4) * 4),
-    }
+        return _with_chunks(problem, small, 64, 256)
+    if width <= NARROW:
+        return _with_chunks(problem, _narrow_tile(height, width), 64, 128)
+    return _with_chunks(problem, _wide_tile(height, width), 32, 256)
 
 
 def window_tile(problem: Problem) -> dict[str, int] | None:
@@ -57,12 +49,14 @@ def window_tile(problem: Problem) -> dict[str, int] | None:
     if width > NARROW:
         return None
     tile = _narrow_tile(height, width)
-    if tile[1] * tile[3] < height:
-        return None
+    return None if tile[1] * tile[3] < height else _with_chunks(problem, tile, 64, 128)
+
+
+def _with_chunks(problem: Problem, tile: tuple[int, ...], rows: int, columns: int) -> dict[str, int]:
     names = ("TILE_X", "TILE_Y", "WARPS_X", "WARPS_Y", "WARPS_K", "MIN_BLOCKS")
     return dict(zip(names, tile, strict=True)) | {
-        "CHUNK_ROWS": min(64, problem.left_shape[0]),
-        "CHUNK_COLUMNS": min(128, -(-problem.right_shape[1] // 4) * 4),
+        "CHUNK_ROWS": min(rows, problem.left_shape[0]),
+        "CHUNK_COLUMNS": min(columns, -(-problem.right_shape[1] // 4) * 4),
     }
 
 

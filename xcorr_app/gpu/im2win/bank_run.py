@@ -15,6 +15,7 @@ from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, Bank
 from xcorr_app.gpu.im2win.options import Im2winOptions, kernel_and_macros
 from xcorr_app.gpu.im2win.problem import stored_filters
 from xcorr_app.gpu.im2win.run import bound_form
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.memory import with_smaller
@@ -81,11 +82,11 @@ def _run(
     out: Any,
     elements: int,
 ) -> None:
-    dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
     how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements)
     parts = _kept_parts(how, bank.content) if bank.values.size <= LARGEST_KEPT else _parts(how, bank.values, kept=False)
+    whole = images if images.flags.c_contiguous else dense(images)
     for part in parts:
-        part(dense, out)
+        part(whole, out)
 
 
 _How: TypeAlias = tuple[int, BankProblem, str | Im2winOptions, str, float, int]
@@ -130,7 +131,7 @@ class _BoundPart:
 
     def __call__(self, images: Any, out: Any) -> None:
         part = self.part
-        padded = sys.modules["cupy"].empty(self.padded_shape, np.float32)
+        padded = empty(self.padded_shape, np.float32)
         self.pad(images[part.first_image :] if part.first_image else images, padded)
         if part.first_row:
             out = out[part.first_image, 0, part.first_row :]

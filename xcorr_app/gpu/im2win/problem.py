@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
-__all__ = ["LAYERS", "MAX_ELEMENTS", "MAX_TILE_DEPTH", "Im2winProblem", "stored_filters"]
+__all__ = ["LAYERS", "MAX_ELEMENTS", "MAX_TILE_DEPTH", "WHY_NOT", "Im2winProblem", "stored_filters"]
 
 
 MAX_TILE_DEPTH = 32
@@ -119,11 +120,6 @@ class Im2winProblem:
     def images_per_part(self, window_bytes: int) -> int:
         """How many images to take at a time so that their window tensor takes so many bytes, as far as one does."""
         of_one = self.window_elements // self.images
-        if of_one > MAX_ELEMENTS:
-            raise ArgumentError(
-                f"one image's window tensor has more than {MAX_ELEMENTS} elements: cut the images, or take the "
-                f"implicit form ({self})"
-            )
         parts = -(-self.images // max(1, min(window_bytes // 4, MAX_ELEMENTS) // of_one))
         return -(-self.images // parts)
 
@@ -135,6 +131,21 @@ def stored_filters(filters: Array) -> Array:
     stored = array_namespace(filters).zeros(problem.stored_shape, "float32")
     stored[: problem.depth, :count] = filters.transpose(1, 3, 2, 0).reshape(problem.depth, count)
     return stored
+
+
+def _why_no_window(problem: Im2winProblem) -> str | None:
+    if problem.window_elements // problem.images > MAX_ELEMENTS:
+        return f"one image's window tensor has more than {MAX_ELEMENTS} elements"
+    return None
+
+
+WHY_NOT: Mapping[str, Callable[[Im2winProblem], str | None]] = {
+    "im2win": _why_no_window,
+    "im2win-basic": _why_no_window,
+    "implicit-basic": lambda _: None,
+    "implicit": lambda _: None,
+}
+"""Every kernel by the name under which a user asks for it: why it does not take a problem; None where it does."""
 
 
 def _square(channels: int, size: int, filters: int, filter_size: int, stride: int) -> Im2winProblem:

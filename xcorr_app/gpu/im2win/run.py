@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.launches import add_segments_launch, basic_launch, convolve_launch, transform_launch
 from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.runtime.arrays import empty
 from xcorr_app.gpu.runtime.binder import bound
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
@@ -63,7 +63,7 @@ def _bound_convolution(
         if adds is None:
             product(source, taps, output, output)  # in the workspace's place nothing is touched
             return
-        workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
+        workspace = empty(further * part.filters * part.columns, "float32")
         product(source, taps, output, workspace)
         adds(output, workspace)
 
@@ -82,7 +82,7 @@ def _bound_windows(
         return bound(transform_launch(piece), piece.arguments()), bound_product(piece)
 
     def run(source: Any, output: Any) -> None:
-        window = sys.modules["cupy"].empty(part.with_images(step).window_shape, "float32")
+        window = empty(part.with_images(step).window_shape, "float32")
         for first in range(0, part.images, step):
             transform, product = launches(min(step, part.images - first))
             transform(source[first:] if first else source, window)

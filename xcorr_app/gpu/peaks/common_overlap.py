@@ -12,12 +12,11 @@ from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.arrays import dense, empty, is_device_array, placed
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
-from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE, name_of
 
 _WARPS = {3: 4, 15: 2}
 """By the shifts along an axis: of few the blocks are few too."""
 _SUMS = 5
-_TYPES = {**INPUT_TYPES, "float64": "double"}
 
 
 @functools.lru_cache(maxsize=256)
@@ -27,8 +26,8 @@ def common_overlap_launch(pairs: int, side: int, left: str, right: str) -> Launc
     defines: dict[str, str | int] = {
         "SIDE": side,
         "WARPS": warps,
-        "LEFT_TYPE": _TYPES[left],
-        "RIGHT_TYPE": _TYPES[right],
+        "LEFT_TYPE": WITH_DOUBLE[left],
+        "RIGHT_TYPE": WITH_DOUBLE[right],
     }
     return Launch("peaks/common_overlap", defines, pairs * side * side, warps * WARP, 8 * _SUMS * warps)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from xcorr_app.gpu.direct.costs import combined_cost, share_of
@@ -37,15 +36,10 @@ def fft_search_cost(problem: Problem, device: DeviceLimits, *, normalize: bool) 
 
 def combined_peak_cost(problem: Problem, device: DeviceLimits) -> float:
     """Microseconds of the launch that searches as it sums; infinite where a block does not cover the window."""
-    segments = _segments(problem, device)
-    if segments == 0:
+    launch = peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=device)
+    if launch is None:
         return math.inf
+    segments = launch.segments
     adding = segments * math.prod(problem.plane_shape) * _ADDING if segments > 1 else 0.0
     further = max(0.0, problem.pairs / device.multiprocessors - 1)
     return combined_cost(problem, device) + adding + _NEXT_PAIR * further
-
-
-@functools.lru_cache(maxsize=256)
-def _segments(problem: Problem, device: DeviceLimits) -> int:
-    launch = peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=device)
-    return 0 if launch is None else launch.segments

@@ -14,12 +14,10 @@ from xcorr_app.gpu.runtime.arrays import dense, empty, to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.download import Download
 from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE, name_of
 
 LAGS = 3
 """Pixels between the factors of a product at most, down or across."""
-READ = {**INPUT_TYPES, "float64": "double"}
-"""Types of images."""
 _SUMS = 2 * (2 * LAGS + 1)
 _COLUMNS_OF_PART, _MAX_PARTS = 1 << 13, 16
 """Columns of four rows that a block adds up, as a rule; alone it would take a tenth of a millisecond for 512 x 512."""
@@ -34,7 +32,9 @@ def noise_sums_launch(images: int, columns: int, element: str) -> Launch:
     """
     parts = max(1, min(columns // _COLUMNS_OF_PART, _MAX_PARTS))
     shared_bytes = 8 * _SUMS * (_THREADS // 32)
-    return Launch("peaks/noise_sums", {"RIGHT_TYPE": READ[element]}, images * parts, _THREADS, shared_bytes, (parts,))
+    return Launch(
+        "peaks/noise_sums", {"RIGHT_TYPE": WITH_DOUBLE[element]}, images * parts, _THREADS, shared_bytes, (parts,)
+    )
 
 
 def noise_sums(images: Any, period: int, groups: int) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import combined_launch
@@ -24,6 +23,7 @@ _MIN_ROWS = 8
 """Of a segment."""
 
 
+@functools.lru_cache(maxsize=256)
 def plane_peak_launch(
     problem: Problem, *, normalize: bool, device: DeviceLimits, centred: tuple[bool, bool] | None = None
 ) -> Launch | None:
@@ -53,6 +53,7 @@ def integer_macros(centred: tuple[bool, bool]) -> dict[str, str | int]:
     return {"LEFT_INTEGER": int(centred[0]), "RIGHT_INTEGER": int(centred[1])}
 
 
+@functools.lru_cache(maxsize=256)
 def peak_launch(
     problem: Problem,
     *,
@@ -60,7 +61,7 @@ def peak_launch(
     left_type: str,
     right_type: str,
     device: DeviceLimits,
-    tuning: Mapping[str, int] | None = None,
+    segments: int = 0,
 ) -> Launch | None:
     """Choose the launch that sums, normalises and searches a window without writing its plane."""
     tile = window_tile(problem)
@@ -75,6 +76,6 @@ def peak_launch(
         "NORMALIZE": int(normalize),
     }
     slots = tile["MIN_BLOCKS"] * device.multiprocessors
-    segments = busy_segments(problem.for_choice.pairs, slots, problem.left_shape[0] // _MIN_ROWS)
-    macros = {**tile, "SEGMENTS": segments, **(tuning or {})}
+    busy = busy_segments(problem.for_choice.pairs, slots, problem.left_shape[0] // _MIN_ROWS)
+    macros = {**tile, "SEGMENTS": segments or busy}
     return combined_launch(problem, types, macros, device, kernel="direct/combined_peak", extra_bytes=extra_bytes)

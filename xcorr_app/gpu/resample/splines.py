@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import name_of
@@ -37,9 +37,8 @@ def spline_launch(shape: tuple[int, int], count: int, dtype: str) -> Launch:
 
 def spline_frames(frames: Any) -> Any:
     """Coefficients of the cubic splines through frames (T, Y, X), mirrored about the pixels of their edges."""
-    cupy = sys.modules["cupy"]  # whose arrays these are
     count, height, width = frames.shape
-    given, found = cupy.ascontiguousarray(frames), cupy.empty(frames.shape, np.float32)
+    given, found = dense(frames), empty(frames.shape, np.float32)
     launch = spline_launch((height, width), count, name_of(frames.dtype))
     start(launch, (given, found), (height, width, *launch.extra))
     return found

@@ -8,6 +8,8 @@ import numpy as np
 
 INPUT_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "short", "float32": "float"}
 """NumPy name of every input type a kernel takes, and its name in CUDA C++."""
+WITH_DOUBLE = {**INPUT_TYPES, "float64": "double"}
+"""The same of kernels that sum in double precision where images are of it."""
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,13 +11,11 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE
 
 BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant", "valid")
 """What lies outside an image, with the names of `scipy.ndimage`; ``valid`` asks for nothing outside."""
 
-FILTER_TYPES = {**INPUT_TYPES, "float64": "double"}
-"""NumPy name of every type that images and results may have, and its name in CUDA C++."""
 
 LARGEST_FILTER = 63
 """Most rows and columns of taps that are computed tap by tap."""
@@ -106,9 +104,9 @@ def boundary_macro(boundary: str) -> str:
 def check_types(*names: str) -> None:
     """Raise ArgumentError for a type that no kernel of the family reads or writes."""
     for name in names:
-        if name not in FILTER_TYPES:
+        if name not in WITH_DOUBLE:
             raise ArgumentError(
-                f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images first"
+                f"filters read and write {', '.join(WITH_DOUBLE)}, not {name}; convert the images first"
             )
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE
 from xcorr_app.gpu.stencil import exchange
-from xcorr_app.gpu.stencil.problem import FILTER_TYPES, LARGEST_FILTER, FilterProblem, check_types
+from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem, check_types
 
 FILTER_KERNELS = ("reuse", "reuse_wide", "exchange")
 """Kernels for taps of any rank; the last is the published exchange of columns."""
@@ -98,8 +99,8 @@ def filter_launch(
         chosen["WHOLE_LANES"] = int(problem.image_shape[1] % chosen["COLUMNS"] == 0)
     defines: dict[str, str | int] = {
         **problem.defines(),
-        "IMAGE_TYPE": FILTER_TYPES[image_type],
-        "RESULT_TYPE": FILTER_TYPES[result_type],
+        "IMAGE_TYPE": WITH_DOUBLE[image_type],
+        "RESULT_TYPE": WITH_DOUBLE[result_type],
         "SUM_TYPE": "double" if is_double else "float",
         "CLIPS": int(clips),
         **chosen,

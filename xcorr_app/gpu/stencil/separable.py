@@ -12,7 +12,8 @@ import numpy.typing as npt
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil.problem import FILTER_TYPES, FilterProblem, check_types, stays_in_range
+from xcorr_app.gpu.runtime.types import WITH_DOUBLE
+from xcorr_app.gpu.stencil.problem import FilterProblem, check_types, stays_in_range
 from xcorr_app.gpu.stencil.reuse import whole_waves
 
 MAX_TERMS = 2
@@ -87,8 +88,8 @@ def separable_launch(
     warp_bytes = _warp_bytes(problem, chosen, is_double)
     defines: dict[str, str | int] = {
         **problem.defines(),
-        "IMAGE_TYPE": FILTER_TYPES[image_type],
-        "RESULT_TYPE": FILTER_TYPES[result_type],
+        "IMAGE_TYPE": WITH_DOUBLE[image_type],
+        "RESULT_TYPE": WITH_DOUBLE[result_type],
         "SUM_TYPE": "double" if is_double else "float",
         "FILTER_WIDTH": problem.filter_shape[1],
         "TERMS": problem.terms,

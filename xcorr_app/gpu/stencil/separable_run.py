@@ -1,13 +1,15 @@
-"""Taps of low rank on the device: a stack and terms in, filtered stack out, one read and one write."""
+"""Taps of low rank on the device: one read and one write; too long for that, CuPy's ``correlate1d`` along each axis."""
 
 from __future__ import annotations
 
 import functools
-import sys
+import importlib
 from collections.abc import Callable
 from typing import Any
 
-from xcorr_app.errors import ArgumentError
+import numpy as np
+
+from xcorr_app.gpu.runtime.arrays import dense
 from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
@@ -20,7 +22,6 @@ from xcorr_app.gpu.stencil.separable import (
     separable_launch,
     terms_argument,
 )
-from xcorr_app.gpu.stencil.separable_passes import two_passes
 
 Terms = tuple[tuple[Vector, Vector], ...]
 """Columns and rows."""
@@ -33,26 +34,20 @@ def prepare_separable(
     image_type: str,
     result_type: str,
     outside: float = 0.0,
-    kernel: str = "auto",
+    kernel: str = "separable",
 ) -> Callable[[Any, Any, Any], None]:
     """Choose and compile for the current device, so that every further call costs a launch.
 
     What is returned takes images, result, and where clipped pixels are counted or None. ``"two_passes"`` is taken if it
     is asked for, and for taps too long for one.
     """
-    if kernel not in ("auto", "separable", "two_passes"):
-        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, two_passes")
     if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
-        return lambda images, out, clipped: two_passes(_dense(images), terms, problem, outside, out, clipped)
+        return lambda images, out, clipped: two_passes(dense(images), terms, problem, outside, out, clipped)
     value = outside if problem.boundary == "constant" else None
     values = as_struct(terms_argument(terms, value or 0.0, image_type))
     clips = not never_clips(terms, image_type, result_type, value)
     parts = _bound_parts(current_device(), problem, image_type, result_type, clips)
     return over_parts(problem, parts, values)
-
-
-def _dense(images: Any) -> Any:
-    return images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
 
 
 @functools.lru_cache(maxsize=256)
@@ -68,3 +63,50 @@ def _bound_parts(
     limits = device_limits(device)
     launches = ((image, separable_launch(part, **options, device=limits)) for image, part in problem.parts())
     return tuple(BoundPart(image, BoundLaunch.of(launch, launch.extra)) for image, launch in launches)
+
+
+def two_passes(
+    images: Any,
+    terms: tuple[tuple[Vector, Vector], ...],
+    problem: SeparableProblem,
+    outside: float,
+    out: Any,
+    clipped: Any = None,
+) -> None:
+    """Correlate a stack with terms of any length.
+
+    Integers of 16 bits are summed in float64: float32 would round more coarsely than their results allow.
+    """
+    cupy, ndimage = importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.ndimage")
+    work = np.dtype(np.float32 if images.dtype == np.float32 else np.float64)
+    is_valid = problem.boundary == "valid"
+    mode = "constant" if is_valid else problem.boundary
+    # Results whose footprint lies inside are the middle of those with zeros outside.
+    kept = tuple(
+        slice(taps // 2, taps // 2 + size) if is_valid else slice(None)
+        for taps, size in zip(problem.filter_shape, problem.result_shape, strict=True)
+    )
+    results = out.reshape(-1, *problem.result_shape)
+    for image, result in zip(images.reshape(-1, *problem.image_shape), results, strict=True):
+        frame, total = image.astype(work), None
+        for column, row in terms:
+            value = 0.0 if is_valid else float(outside)
+            options = {"axis": 0, "mode": mode, "cval": value, "origin": problem.origin[0]}
+            down = ndimage.correlate1d(frame, cupy.asarray(column, work), **options)[kept[0]]
+            # The row pass meets an outside that the column pass has turned into the value times the column's sum.
+            options |= {"axis": 1, "cval": value * float(column.sum()), "origin": problem.origin[1]}
+            across = ndimage.correlate1d(down, cupy.asarray(row, work), **options)[:, kept[1]]
+            total = across if total is None else total + across
+        _store(cupy, total, result, clipped)
+
+
+def _store(cupy: Any, sums: Any, result: Any, clipped: Any) -> None:
+    """Write sums as results: integers rounded half to even and clipped, with a count."""
+    if result.dtype.kind == "f":
+        result[...] = sums
+        return
+    limits = np.iinfo(result.dtype)
+    rounded = cupy.rint(cupy.where(cupy.isnan(sums), 0, sums))
+    if clipped is not None:
+        clipped += cupy.count_nonzero((rounded < limits.min) | (rounded > limits.max)).astype(np.uint64)
+    result[...] = cupy.clip(rounded, limits.min, limits.max)

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.cosine_series import CosineSeries, StartTable
 from xcorr_app.gpu.stencil.problem import boundary_macro
-
-SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
-"""What lies outside an image, with the names of `scipy.ndimage`."""
 
 TUNING: dict[str, int] = {"WARPS": 4, "BLOCKS": 4, "CHUNK": 16, "START_FLUSH": 128}
 """Macros of the kernel and their values: CHUNK divides a warp, START_FLUSH is a multiple of one."""
@@ -38,18 +34,12 @@ class SlidingPass:
     count : int
         Number of images.
     boundary : str
-        One of `SLIDING_BOUNDARIES`.
+        What lies outside an image, with the names of `scipy.ndimage`: all but ``valid``.
     """
 
     image_shape: tuple[int, int]
     count: int = 1
     boundary: str = "reflect"
-
-    def __post_init__(self) -> None:
-        if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= 2**27:
-            raise ShapeError(f"images need 1 to 2^27 - 1 pixels a side, and a stack one image: {self}")
-        if self.boundary not in SLIDING_BOUNDARIES:
-            raise ArgumentError(f"unknown boundary {self.boundary!r}; choose from {', '.join(SLIDING_BOUNDARIES)}")
 
     @property
     def strips(self) -> int:

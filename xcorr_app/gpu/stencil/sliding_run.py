@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from xcorr_app.gpu.runtime.arrays import dense, empty
 from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct, null_pointer
 from xcorr_app.gpu.runtime.constants import constants
 from xcorr_app.gpu.runtime.limits import device_limits
@@ -60,10 +61,8 @@ def prepare_sliding(
         stages.append((first, part.count, passes))
 
     def two_passes(count: int, passes: tuple[_BoundPass, _BoundPass], images: Any, out: Any, clipped: Any) -> None:
-        cupy = sys.modules["cupy"]
-        between = cupy.empty((count, width, height), "float32")
-        images = images if images.flags.c_contiguous else cupy.ascontiguousarray(images)
-        passes[0](images, between, null_pointer())
+        between = empty((count, width, height), "float32")
+        passes[0](images if images.flags.c_contiguous else dense(images), between, null_pointer())
         passes[1](between, out, clipped)
 
     def run(images: Any, out: Any, clipped: Any) -> None:

@@ -17,7 +17,7 @@ from xcorr_app.io.names import split_inner
 from xcorr_app.io.ome_zarr.zarr_image import is_zarr, scan_zarr
 from xcorr_app.io.opened import opened, parsing, stamp
 from xcorr_app.io.source import ImageFile, StackMetadata
-from xcorr_app.io.tiff.ome import is_ome, with_one_channel
+from xcorr_app.io.tiff.ome import edited, is_ome, keep_one_channel
 from xcorr_app.io.tiff.ome_set import is_set, scan_ome_set
 from xcorr_app.io.tiff.pages import is_colour
 from xcorr_app.io.tiff.tiff_directory import MARKS, Directory, DirectoryReader
@@ -194,7 +194,8 @@ class PickedImage(ImageFile):
         old, tags = file.metadata, file.metadata.tiff
         names = (old.channel_names[channel],) if old.channel_names and isinstance(channel, int) else ()
         if tags is not None and is_ome(tags.description) and isinstance(channel, int):
-            tags = replace(tags, description=with_one_channel(tags.description, channel))
+            description = edited(tags.description, partial(keep_one_channel, channel=channel))
+            tags = replace(tags, description=description)
         axes = old.axes.replace("C", "")
         shape = tuple(old.sizes[axis] for axis in axes)
         return cls(file.path, replace(old, axes=axes, shape=shape, channel_names=names, tiff=tags), file, channel)

@@ -19,14 +19,14 @@ from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.discover import Layout, discover
 from xcorr_app.io.finding.scan import Channel
 from xcorr_app.io.names import is_image_name, natural_path_key, unique_names
-from xcorr_app.io.opened import library
 from xcorr_app.io.series import Failure, SeriesSpec
 
 _REST = 0.15
 """Seconds that every file must rest, at least."""
 _LONGEST_PAUSES = 3
 """So many times as long as it paused before must a file rest."""
-_STEP = 0.05
+_STEP, _SECONDS_BETWEEN_CHECKS = 0.05, 1.0
+"""From one look at the folder to the next, and at frames that were taken for complete: there may be thousands."""
 _RESERVED = ("report.html", "run.json")
 
 
@@ -67,7 +67,6 @@ class Arrivals(Sequence[SeriesSpec]):
     ) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder}: is no folder; --watch waits for files in one")
-        self._watchfiles = library("watchfiles", "watch", folder)
         self._folder, self._limits, self._layout, self._channel, self._tell = folder, limits, layout, channel, tell
         self.take_frames: Callable[[list[SeriesSpec]], None] = lambda _: None
         """Called with frames that are complete, each as a series of its own, in natural order of those of one look."""
@@ -79,6 +78,7 @@ class Arrivals(Sequence[SeriesSpec]):
         self._complete_names: set[str] = set()
         self._frames: dict[Path, tuple[SeriesSpec, _PendingFile]] = {}
         self._found: list[SeriesSpec] = []
+        self._checked = 0.0
 
     def stop(self) -> None:
         """Hand out nothing but the series of frames that are there."""
@@ -92,40 +92,31 @@ class Arrivals(Sequence[SeriesSpec]):
         return self._found[index]
 
     def __iter__(self) -> Iterator[SeriesSpec]:
-        for changed in self._wakes():
-            self._look(changed)
+        while not self._stopped.wait(_STEP):
+            self._look()
             known = set(self._frames)
             stacks = [spec for path in self._rested() for spec in self._complete(path)]
             if new := [spec for path, (spec, _) in self._frames.items() if path not in known]:
                 self.take_frames(new)
             yield from self._named(stacks)
+        self._check_frames()
         yield from self._named(self._series_of_frames())
         self._conclude()
 
-    def _wakes(self) -> Iterator[set[Path]]:
-        """Wake at every change of the folder, and often enough to see that a file has rested; yields what changed."""
-        yield set()
-        for changes in self._watchfiles.watch(
-            self._folder,
-            stop_event=self._stopped,
-            recursive=False,
-            debounce=int(1000 * _STEP),
-            step=int(1000 * _STEP) // 2,
-            rust_timeout=int(1000 * _STEP),
-            yield_on_timeout=True,
-            raise_interrupt=True,
-            watch_filter=None,
-        ):
-            yield {Path(name) for _, name in changes}
-
-    def _look(self, changed: set[Path]) -> None:
-        now = time.monotonic()
-        for path in changed & self._frames.keys():
-            # It may become a stack, page by page.
+    def _check_frames(self) -> None:
+        """Take back files that have changed since: page by page, one may become a stack."""
+        self._checked = time.monotonic()
+        for path, (_, seen) in list(self._frames.items()):
             with suppress(OSError):
-                if _stamp(path) != self._frames[path][1].stamp:
-                    self._seen[path] = self._frames.pop(path)[1]
+                if _stamp(path) != seen.stamp:
+                    del self._frames[path]
+                    self._seen[path] = seen
                     self._complete_names.discard(path.name)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._checked > _SECONDS_BETWEEN_CHECKS:
+            self._check_frames()
         # Thousands of frames, many times a second: what is complete must not cost a path.
         for name in set(os.listdir(self._folder)) - self._complete_names:  # noqa: PTH208
             if not is_image_name(name):

@@ -43,9 +43,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
         at = {"T": t, "Z": z, "P": position}
         number = int(np.ravel_multi_index([at[axis] for axis in loops], frames)) if loops else 0
         with _READERS.of(path, stamp) as file:
-            frame = np.asarray(file.read_frame(number)).reshape(sizes["C"], sizes["Y"], sizes["X"])
-        plane: np.ndarray = frame[c]
-        return plane
+            return np.asarray(file.read_frame(number).reshape(sizes["C"], sizes["Y"], sizes["X"])[c])
 
     return FormatImage(path, metadata, plane, stamp)
 

@@ -210,8 +210,7 @@ def _decoded(content: bytes, needed: int) -> np.ndarray:
     stored = len(imagecodecs.deflate_decode(data, out=needed + 1))
     if stored != needed:
         raise ValueError(f"holds {stored} bytes of pixels or more, its header asks for {needed}")
-    image: np.ndarray = imagecodecs.png_decode(plain)
-    return image
+    return np.asarray(imagecodecs.png_decode(plain))
 
 
 def _chunks(read: Callable[[int, int], bytes], size: int) -> Iterator[tuple[bytes, int, int]]:

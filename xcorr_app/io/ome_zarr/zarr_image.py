@@ -111,16 +111,14 @@ class ZarrImage(ImageFile):
         if math.prod(planes) == 1 or math.prod(planes) * self.metadata.plane_bytes > _LARGEST_BLOCK:
             return self._decoded(place, (1,) * len(planes)).reshape(self.metadata.shape[-2:])
         first = tuple(index // size * size for index, size in zip(place, planes, strict=True))
-        plane: np.ndarray = self._block(first, planes)[tuple(np.subtract(place, first))]
-        return plane
+        return np.asarray(self._block(first, planes)[tuple(np.subtract(place, first))])
 
     @cached_property
     def _block(self) -> Callable[..., np.ndarray]:
         return lru_cache(_BLOCKS_KEPT)(self._decoded)
 
     def _decoded(self, first: tuple[int, ...], planes: tuple[int, ...]) -> np.ndarray:
-        block: np.ndarray = self.array[tuple(slice(a, a + size) for a, size in zip(first, planes, strict=True))]
-        return block
+        return np.asarray(self.array[tuple(slice(a, a + size) for a, size in zip(first, planes, strict=True))])
 
 
 def scan_zarr(path: Path, limits: Limits) -> ZarrImage:

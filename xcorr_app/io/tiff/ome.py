@@ -7,6 +7,7 @@ and annotations survive. Source: OME data model 2016-06, https://docs.openmicros
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -134,21 +135,26 @@ def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
     return (_XML_START + ET.tostring(root, encoding="unicode")).encode()
 
 
-def with_one_channel(description: bytes, channel: int) -> bytes:
-    """Return OME-XML that speaks of one of its channels alone, as the first."""
+def edited(description: bytes, edit: Callable[[ET.Element], None]) -> bytes:
+    """Return OME-XML whose Pixels were edited."""
     root = ET.fromstring(description.rstrip(b"\0"))  # noqa: S314 - checked when it was read
     for pixels in root.iterfind("{*}Image/{*}Pixels"):
-        for index, child in enumerate(pixels.findall("{*}Channel")):
-            if index != channel:
-                pixels.remove(child)
-        for child in pixels.findall("{*}Plane"):
-            if child.get("TheC", "0") == str(channel):
-                child.set("TheC", "0")
-            else:
-                pixels.remove(child)
-        pixels.set("SizeC", "1")
+        edit(pixels)
     use_default_namespace(root)
     return ET.tostring(root)
+
+
+def keep_one_channel(pixels: ET.Element, channel: int) -> None:
+    """Let them speak of one of their channels alone, as the first."""
+    for index, child in enumerate(pixels.findall("{*}Channel")):
+        if index != channel:
+            pixels.remove(child)
+    for child in pixels.findall("{*}Plane"):
+        if child.get("TheC", "0") == str(channel):
+            child.set("TheC", "0")
+        else:
+            pixels.remove(child)
+    pixels.set("SizeC", "1")
 
 
 def use_default_namespace(root: ET.Element) -> None:

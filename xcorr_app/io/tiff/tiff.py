@@ -62,8 +62,7 @@ class TiffImage(ImageFile):
         shape = self.metadata.shape[-2:]
         out = np.empty((1, *(shape if self.samples == 1 else (self.samples, *shape))), self.metadata.dtype)
         self.read_into([page], out)
-        plane: np.ndarray = out[0]
-        return plane
+        return np.asarray(out[0])
 
     def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""

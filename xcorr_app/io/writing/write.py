@@ -26,7 +26,7 @@ from xcorr_app.io.tiff.descriptions import build_imagej, build_shaped, is_imagej
 from xcorr_app.io.tiff.ome import build_ome, is_ome
 from xcorr_app.io.tiff.tiff_scan import scan_tiff
 from xcorr_app.io.writing.atomic import atomic_path
-from xcorr_app.io.writing.written_planes import BYTES_WAITING, Compression, PlaneWriter
+from xcorr_app.io.writing.written_planes import BYTES_WAITING, COMPRESSIONS, PlaneWriter, compressed
 from xcorr_app.system import write_from
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
@@ -96,7 +96,9 @@ class StackWriter(PlaneWriter):
         tags = metadata.tiff or TiffTags()
         self._byteorder = tags.byteorder
         self._stored = metadata.dtype.newbyteorder(tags.byteorder)
-        self._compression = None if compression is None else Compression(compression, metadata.dtype, self._stored)
+        if compression not in (None, *COMPRESSIONS):
+            raise ArgumentError(f"compression {compression!r} is not known: use one of {', '.join(COMPRESSIONS)}")
+        self._compression = compression
         expected = metadata.planes * (metadata.plane_bytes + _BYTES_PER_DIRECTORY)
         large = expected > _CLASSIC_BYTES
         self._one_directory = large and metadata.kind == "imagej" and compression is None
@@ -130,7 +132,8 @@ class StackWriter(PlaneWriter):
         self._check(plane)
         self._written += 1
         if self._compression is not None:
-            self._submit(plane.nbytes, self._compression.encoded, plane)
+            native = np.ascontiguousarray(plane, self.metadata.dtype)
+            self._submit(plane.nbytes, compressed, native, self._compression, self._stored)
             self._hold_back()
             return
         self._gathered.append(plane)
@@ -199,7 +202,7 @@ class StackWriter(PlaneWriter):
             "metadata": None,
         }
         if self._compression is not None:
-            found |= {"compression": self._compression.code, "predictor": self._compression.predictor}
+            found |= {"compression": self._compression, "predictor": metadata.dtype.kind in "iu"}
             found["rowsperstrip"] = metadata.shape[-2]
         if tags.colormap is not None:
             found["colormap"] = np.array(tags.colormap, np.uint16).reshape(3, -1)

@@ -120,10 +120,9 @@ class ShiftColumns(Columns):
 
     def refined(self, found: FineShifts | TurnFits, taken: NDArray[np.bool_], **columns: Any) -> ShiftColumns:
         """Take shifts of frames (T,), and their standard errors, from a better fit, and `columns` as given."""
-        shifts = np.where(taken[:, None], found.shift, self.shifts)
         return replace(
             self,
-            shifts=shifts,
+            shifts=np.where(taken[:, None], found.shift, self.shifts),
             sigma=np.where(taken[:, None], found.sigma, self.sigma),
             **columns,
         )
@@ -161,8 +160,7 @@ class ShiftColumns(Columns):
         for word, probability in quality.WRONG.items():
             if word in words:
                 right = right * np.where(words[word], 1 - probability, 1.0)
-        inconsistent: NDArray[np.float64] = quality.wrong_if_inconsistent(self.inlier_fraction)
-        return 1 - right * np.where(words[quality.INCONSISTENT], 1 - inconsistent, 1.0)
+        return 1 - right * (1 - words[quality.INCONSISTENT] * quality.wrong_if_inconsistent(self.inlier_fraction))
 
     def lost(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether no peak of a frame is sure, nor several alike."""
@@ -262,7 +260,6 @@ def spread(numbers: NDArray[np.intp], count: int = FEW) -> NDArray[np.intp]:
 
 def taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Array:
     """Frames (n, Y, X) as floats without their means."""
-    picked = PickedFrames(frames, tuple(numbers.tolist()))
-    images = prepare(picked.read(0, picked.count), settings).frames
+    images = prepare(PickedFrames(frames, tuple(numbers.tolist())).read(0, numbers.size), settings).frames
     images = images.astype(working_dtype(images))
     return images - images.mean(axis=(1, 2), keepdims=True)

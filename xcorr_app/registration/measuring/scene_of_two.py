@@ -5,8 +5,6 @@ out, a shift of the other is found, each as sure as can be. What lies behind rea
 elsewhere as well; what is in front does not. Where that does not tell, no shift of the frame stands.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,15 +48,16 @@ def scene_of_two(
     large = masks.is_outlier_by(masks.shares(columns.tiles)) & np.isfinite(without.shifts).all(axis=1)
     if not large.any():
         return None
-    nobody = np.zeros_like(large)
     # What was left out of the reference alone is looked for in the whole frames.
     agree = (columns.tiles == AGREES) & large[:, None, None]
-    rest = once.compare(reference, nobody, large, masks.Parts(agree, np.zeros((large.size, 2)), of_images=True))
+    rest = once.compare(reference, large & False, large, masks.Parts(agree, np.zeros((large.size, 2)), of_images=True))
     # Tiles that agree with one shift, and not with the other.
     with_one, with_other = without.tiles == AGREES, rest.tiles == AGREES
     one, other = with_one & ~with_other, with_other & ~with_one
     two = large & rest.trusted(once.settings) & (np.hypot(*(rest.shifts - without.shifts).T) > _APART)
-    two &= np.minimum(one.sum(axis=(1, 2)), other.sum(axis=(1, 2))) >= _MIN_TILES
+    # At a shift by which everything is off alike, nothing differs: then it is no motion of a part.
+    both = (with_one, rest), (with_other, without)
+    two &= np.minimum(*((here & (at.tiles == DIFFERS)).sum(axis=(1, 2)) for here, at in both)) >= _MIN_TILES
     if 2 * two.sum() < large.sum():
         return None
     kept, behind = two & _is_behind(one, other, without), two & _is_behind(other, one, rest)

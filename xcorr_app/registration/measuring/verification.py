@@ -7,8 +7,6 @@ this file alone (on a device by a kernel that nothing else uses), and compared w
 nearest 3 x 3 must be there.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

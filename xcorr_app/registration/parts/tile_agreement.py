@@ -1,7 +1,5 @@
 """By which rules a tile agrees with the shift of its frame, see :mod:`xcorr_app.registration.parts.tiles`."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

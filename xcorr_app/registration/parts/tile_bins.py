@@ -1,7 +1,5 @@
 """Bins of 2 x 2 pixels of frames and of what they are compared with, in one unit, and sums over tiles of them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

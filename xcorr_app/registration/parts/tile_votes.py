@@ -5,8 +5,6 @@ neither uneven light, even if that moves, nor a few bright things count for more
 the two sums of squares left are compared (the F test); noise counts alike in both.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -11,6 +11,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -120,8 +121,10 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
     largest = xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
     aligned /= largest
-    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
-    y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
+    # Zeros around them: of a prime number of rows or columns a transform takes ten times as long.
+    padded = cv2.getOptimalDFTSize(height), cv2.getOptimalDFTSize(width)
+    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)), padded)
+    y, x = np.fft.fftfreq(padded[0]), np.fft.rfftfreq(padded[1])
     _move(spectra, np.rint(shifts) - shifts, y, x)
     # By numbers and a slice: a device would count a mask's elements, and be waited for.
     slow = np.flatnonzero(abs(y) < _LOW), slice(np.count_nonzero(x < _LOW))
@@ -136,7 +139,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     products, rest, both = to_host(powers).astype(np.float64)
     products, rest = products / (count * (count - 1)), rest / (count - 1)
     both -= rest / count
-    plane = _half_plane(height, width)
+    plane = _half_plane((height, width), padded)
     sums = LeftSums(
         float(rest[plane.noisy].sum()),
         float((plane.low * both).sum()),
@@ -171,7 +174,8 @@ def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.
     faded = faded_parts(stack, places, (height, width), side, RIM)
     spectra = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded))
     gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
-    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _half_plane(height, width))
+    plane = _half_plane((height, width), (height, width))
+    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, plane)
 
 
 def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[tuple[slice, slice]]:
@@ -193,19 +197,21 @@ class _HalfPlane(NamedTuple):
     noisy: NDArray[np.bool_]
     """Where there is noise alone."""
     overlap: float
-    """Of the window: what the scatter of a product is more for neighbouring frequencies being alike."""
+    """Of the window and zeros: what the scatter of a product is more for neighbouring frequencies being alike."""
+    whole: float
+    """What the power of a size of images is divided by to be that of any size."""
 
 
 @functools.lru_cache(maxsize=8)
-def _half_plane(height: int, width: int) -> _HalfPlane:
-    """For images of a size."""
-    window = fading(height)[:, None] * fading(width)
-    overlap = float((window**4).mean() / (window**2).mean() ** 2)
-    y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
-    halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
+def _half_plane(shape: tuple[int, int], padded: tuple[int, int]) -> _HalfPlane:
+    """For images of a size, with zeros around them up to another."""
+    window = fading(shape[0])[:, None] * fading(shape[1])
+    overlap = float(np.prod(padded) * (window**4).sum() / (window**2).sum() ** 2)
+    y, x = np.fft.fftfreq(padded[0]), np.fft.rfftfreq(padded[1])
+    halves = np.where(x > 0, 1.0, 0.5) * np.ones((padded[0], 1))
     low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
     noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
-    return _HalfPlane(halves, low, noisy, overlap)
+    return _HalfPlane(halves, low, noisy, overlap, low.size**2 * float(np.prod(shape) / np.prod(padded)))
 
 
 def _of_sums(sums: LeftSums, gain: NDArray[np.float64], plane: _HalfPlane) -> Residual:
@@ -221,15 +227,15 @@ def _of_sums(sums: LeftSums, gain: NDArray[np.float64], plane: _HalfPlane) -> Re
     of_products = noise * np.sqrt(plane.overlap * (1 - squared) / (count - 1) ** 2 * plane.halves.sum())
     share, shared = sums.rest - number * noise, sums.shared
     return Residual(
-        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / plane.low.size**2
+        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / plane.whole
     )
 
 
-def _spectra(images: Array) -> Array:
+def _spectra(images: Array, padded: tuple[int, int]) -> Array:
     if isinstance(images, np.ndarray):
         # SciPy's FFT, which nothing else in most runs needs, takes longer to load; NumPy's is slow in single precision.
-        return np.fft.rfft2(images.astype(np.float64, copy=False))
-    return fft_namespace(images).rfft2(images)
+        return np.fft.rfft2(images.astype(np.float64, copy=False), padded)
+    return fft_namespace(images).rfft2(images, padded)
 
 
 def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], x: NDArray[np.floating]) -> None:

@@ -16,8 +16,6 @@ in units in which both images have the same power in a ring (complex angular cen
 over a quarter of each side, so that the layer, which they do not follow, is pulled next to nowhere.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -225,9 +223,13 @@ class PairCells:
     def _phase(self, shift: Floats) -> NDArray[np.complex128]:
         return np.asarray(np.exp(1j * ((shift - self.start) @ self.k)))
 
+    @cached_property
+    def _still(self) -> NDArray[np.complex128]:
+        return self._phase(np.zeros(2))
+
     def view(self, at: Motions) -> View:
         """Show what is left by motions, and how likely they are."""
-        scene, layer = self._phase(at.d), self._phase(at.e)
+        scene, layer = self._phase(at.d), self._phase(at.e) if at.e.any() else self._still
         c = at.s[self.ring] * scene + at.p[self.ring] * layer
         incoherent = 1 - (c.real**2 + c.imag**2)
         left = self.power - 2 * (c.real * self.cross.real + c.imag * self.cross.imag)
@@ -304,7 +306,8 @@ def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> OverStillLa
     if not _is_surer(both, one, len(one.cost) / 2 + 2):
         return None
     cells, both = cells.settled(both)
-    one = cells.alone(one.at.d)
+    # What moves may tell all there is: a layer beside it must be worth more than that alone.
+    one = min((cells.alone(fit.at.d) for fit in (one, both)), key=lambda fit: fit.cost.sum())
     found, unsure = bins * both.at.d, bins * np.sqrt(both.variance * both.scatter)
     past = np.maximum(shift - np.maximum(found, 0), np.minimum(found, 0) - shift)
     is_beyond = (past >= np.maximum(_STILL, _DIFFERS * np.hypot(unsure, sigma))).any()

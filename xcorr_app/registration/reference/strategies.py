@@ -62,10 +62,9 @@ def _numbered(measurement: Measurement, number: int, verified: NDArray[np.bool_]
         raise ArgumentError(f"reference frame {number} does not exist: the stack has frames 0 to {count - 1}")
     number %= count
     try:
-        measured, _, _ = _one_frame(measurement, "", range(number, number + 1), verified)
+        return _one_frame(measurement, "", range(number, number + 1), verified)[0], f"frame {number}", ()
     except NoUsableFrameError:
         raise ArgumentError(f"frame {number} cannot be the reference: it is unreadable or flat") from None
-    return measured, f"frame {number}", ()
 
 
 def _image(measurement: Measurement, image: Array, verified: NDArray[np.bool_]) -> Outcome:

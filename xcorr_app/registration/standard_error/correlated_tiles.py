@@ -29,8 +29,6 @@ frames were found to turn or to bend, the linear motion is fitted to u as well, 
 and the sums of w_k w_l are those of the fitted shift of the middle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -160,9 +158,9 @@ class _CommonErrors:
 
     def variance(self, pairs: Floats) -> float:
         """Return what it adds to that of the shift."""
-        seen = np.eye(len(pairs)) - self._weighted @ self._solved
         of_shift, common = self._solved[0], (pairs + np.eye(len(pairs))) * np.outer(self._weights, self._weights)
-        spread = seen @ common @ seen.T
+        fitted = self._weighted @ (self._solved @ common)
+        spread = common - fitted - fitted.T + (fitted @ self._solved.T) @ self._weighted.T
         scatter, through = np.diag(spread), self._through(pairs)
         of_one = float((pairs * spread).sum() - through @ scatter)
         beyond = float((pairs * self._products).sum() - through @ self._own)

@@ -222,14 +222,18 @@ def _on_tiles(images: Array, tiles: Tiles, kernel: NDArray[np.float64] | None) -
     if kernel is not None:
         smoothed = smooth(parts, kernel.astype(images.dtype)).astype(images.dtype)[:, 1:-1, 1:-1]
         parts = parts[:, RADIUS + 1 : -RADIUS - 1, RADIUS + 1 : -RADIUS - 1]
-    found = xp.empty((9, len(images), rows, height, tiles.width), images.dtype)
-    for row, first in enumerate(tiles.first_rows):
-        part = slice(row, None, rows), slice(None), slice(None)
+    # Rows of tiles that follow each other are one band.
+    first, last = tiles.first_rows[0], tiles.first_rows[-1]
+    bands = (first,) if is_whole and last - first == (rows - 1) * height else tiles.first_rows
+    count, tall = len(bands), rows * height // len(bands)
+    found = xp.empty((9, len(images), count, tall, tiles.width), images.dtype)
+    for row, first in enumerate(bands):
+        part = slice(row, None, count), slice(None), slice(None)
         if is_whole:
-            part = slice(None), slice(first, first + height + 2), slice(tiles.left, tiles.left + tiles.width + 2)
+            part = slice(None), slice(first, first + tall + 2), slice(tiles.left, tiles.left + tiles.width + 2)
         for each, values in zip(found[:, :, row], _slopes(parts[part], smoothed[part]), strict=True):
             each[:] = values
-    return found
+    return found.reshape(9, len(images), rows, height, tiles.width)
 
 
 def _slopes(images: Array, smoothed: Array) -> tuple[Array, ...]:

@@ -9,8 +9,6 @@ distribution replaces the normal one, by the normal deviate that is as improbabl
 Fisher's transform first, the inverse hyperbolic tangent: near one, little is left to chance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

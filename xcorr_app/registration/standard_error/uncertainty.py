@@ -44,8 +44,6 @@ between whole shifts (`_interpolation_error`), and of what enters and leaves at 
 moved by a fraction of a pixel (`AT_EDGES`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
