@@ -39,11 +39,11 @@ LARGEST = {
     "xcorr_app/correlation": 1940,
     "xcorr_app/filtering": 1458,
     "xcorr_app/gpu": 4314,
-    "xcorr_app/io": 4254,
+    "xcorr_app/io": 4246,
     "xcorr_app/napari": 178,
     "xcorr_app/pipeline": 1076,
     "xcorr_app/registration": 10095,
-    "xcorr_app/report": 986,
+    "xcorr_app/report": 985,
     "benchmarks": 3696,
     "tests": 18887,
 }
