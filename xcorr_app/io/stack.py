@@ -8,7 +8,7 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.io.declared import Limits
 from xcorr_app.io.finding.scan import Channel, scan_for
-from xcorr_app.io.source import PIXEL_TYPES, StackMetadata
+from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_positions
 from xcorr_app.io.writing.write import StackWriter
 
 _DEFAULT_AXES = {2: "YX", 3: "TYX"}
@@ -61,9 +61,8 @@ def read_stack(path: Path | str, *, limits: Limits | None = None, channel: Chann
     file = scan_for(channel)(Path(path), limits or Limits())
     metadata = file.metadata
     data = np.empty(metadata.shape, metadata.dtype)
-    for position in np.ndindex(*metadata.shape[:-2]):
-        at = {"T": 0, "Z": 0, "C": 0} | dict(zip(metadata.axes, position, strict=False))
-        data[position] = file.read(file.page_at(at["T"], at["Z"], at["C"]))
+    for plane, at in zip(data.reshape(-1, *metadata.shape[-2:]), plane_positions(metadata), strict=True):
+        plane[...] = file.read(file.page_at(at["t"], at["z"], at["c"]))
     return Stack(data, metadata)
 
 

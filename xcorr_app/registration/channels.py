@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +37,18 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
     trusted = np.stack([result.trusted for result in results])
     shifts = np.stack([result.shifts for result in results])
     sigma = np.maximum(np.stack([np.nan_to_num(result.sigma, nan=np.inf, posinf=np.inf) for result in results]), _EXACT)
-    score = np.stack([result.score for result in results])
     weights = np.where(trusted[:, :, None], 1 / sigma**2, 0.0)
     # Standard errors may be unknown; then trusted channels count alike.
     weights = np.where((weights.sum(axis=0) > 0)[None], weights, trusted[:, :, None].astype(float))
     total = weights.sum(axis=0)
     known = total > 0
     mean = (weights * np.nan_to_num(shifts)).sum(axis=0) / np.where(known, total, 1.0)
-    best = np.argmax(np.where(np.isfinite(score), score, -np.inf), axis=0)
+    best = np.argmax([np.nan_to_num(result.score, nan=-np.inf) for result in results], axis=0)
     frames = np.arange(shifts.shape[1])
+
+    def of_best(name: str) -> Any:
+        return np.stack([getattr(result, name) for result in results])[best, frames]
+
     disagree = _disagree(shifts, sigma, trusted)
     flags = tuple(
         _flags([result.flags[t] for result in results], int(best[t]), bool(trusted[:, t].any()), bool(disagree[t]))
@@ -57,13 +61,11 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
         first,
         shifts=placed,
         fft_shifts=placed + (first.fft_shifts - first.shifts),
-        sigma=np.where(
-            known, np.sqrt(1 / np.where(known, total, 1.0)), np.stack([r.sigma for r in results])[best, frames]
-        ),
-        score=score[best, frames],
-        peak_ratio=np.stack([result.peak_ratio for result in results])[best, frames],
-        significance=np.stack([result.significance for result in results])[best, frames],
-        wrong=_wrong(results, best),
+        sigma=np.where(known, np.sqrt(1 / np.where(known, total, 1.0)), of_best("sigma")),
+        score=of_best("score"),
+        peak_ratio=of_best("peak_ratio"),
+        significance=of_best("significance"),
+        wrong=of_best("wrong"),
         non_finite=np.stack([result.non_finite for result in results]).max(axis=0),
         flags=flags,
         notes=tuple(dict.fromkeys([note, *(note for result in results for note in result.notes)])),
@@ -71,12 +73,6 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
             t: reason for result in results for t, reason in result.unreadable.items() if not trusted[:, t].any()
         },
     )
-
-
-def _wrong(results: Sequence[ShiftResult], best: NDArray[np.intp]) -> NDArray[np.float64] | None:
-    """Probability (T,) that peaks are not those of their frames, of the channel with the highest score."""
-    known = [result.wrong for result in results if result.wrong is not None]
-    return np.stack(known)[best, np.arange(best.size)] if len(known) == len(results) else None
 
 
 def _from_the_same_frame(result: ShiftResult, first: ShiftResult) -> ShiftResult:

@@ -136,10 +136,7 @@ def tiles_chart(tiles: Sequence[Sequence[float]]) -> str | None:
     if share.ndim != 2 or not np.isfinite(share).any():
         return None
     height, width = share.shape
-    left, top, side, _ = SQUARE
-    scale = side / max(height, width)
-    axes = Axis(0, width, "column of tiles", whole=True), Axis(0, height, "row of tiles", whole=True)
-    chart = Chart(*axes, (left, top, width * scale, height * scale), downwards=True)
+    chart = _map(Axis(0, width, "column of tiles", whole=True), Axis(0, height, "row of tiles", whole=True))
     for (row, column), value in np.ndenumerate(share):
         chart.tile(column, row, colour_of(float(value)) if np.isfinite(value) else GRID)
     chart.colour_bar(Axis(0, 1, "share of frames in which it differs"))
@@ -153,11 +150,10 @@ def bends_chart(bends: Bends) -> str | None:
     if not np.isfinite(size).any() or not np.isfinite(arrows).all():
         return None
     edges = [np.concatenate([axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]]) for axis in (rows, columns)]
-    left, top, side, _ = SQUARE
     height, width = (max(float(np.ptp(axis)), 1.0) for axis in (rows, columns))
-    scale = side / max(height, width)
-    axes = Axis(columns[0], columns[0] + width, "column (pixels)"), Axis(rows[0], rows[0] + height, "row (pixels)")
-    chart = Chart(*axes, (left, top, width * scale, height * scale), downwards=True)
+    chart = _map(
+        Axis(columns[0], columns[0] + width, "column (pixels)"), Axis(rows[0], rows[0] + height, "row (pixels)")
+    )
     most = max(float(size.max()), 1e-6)
     for (i, j), value in np.ndenumerate(size):
         sides = float(edges[1][j + 1] - edges[1][j]), float(edges[0][i + 1] - edges[0][i])
@@ -177,6 +173,14 @@ def bends_chart(bends: Bends) -> str | None:
     chart.line(across.ravel(), down.ravel(), "#ffffff", width=1.4)
     chart.note(f"longest arrow: {longest:.2g} pixels, frame {bends.frame}")
     return chart.svg()
+
+
+def _map(across: Axis, down: Axis) -> Chart:
+    """A chart of places in the picture, whose two axes have one scale."""
+    left, top, side, _ = SQUARE
+    scale = side / max(across.high - across.low, down.high - down.low)
+    box = left, top, (across.high - across.low) * scale, (down.high - down.low) * scale
+    return Chart(across, down, box, downwards=True)
 
 
 def _column(rows: Sequence[FrameRow], name: str) -> Vector:

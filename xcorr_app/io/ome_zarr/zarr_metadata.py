@@ -100,12 +100,9 @@ def build_attributes(metadata: StackMetadata, version: str, levels: int) -> dict
         step["T"] = metadata.time_increment
     if metadata.z_step is not None and "Z" in order:
         step["Z"] = metadata.z_step
-    axes = []
-    for axis in order:
-        entry = {"name": axis.lower(), "type": _TYPES[axis]}
-        if (unit := _long_unit(units.get(axis))) is not None:
-            entry["unit"] = unit
-        axes.append(entry)
+    long = {axis: unit for axis in order if (unit := _long_unit(units.get(axis))) is not None}
+    named = [{"name": axis.lower(), "type": _TYPES[axis]} for axis in order]
+    axes = [entry | ({"unit": long[axis]} if axis in long else {}) for axis, entry in zip(order, named, strict=True)]
     datasets = []
     for level in range(levels):
         factor = dict.fromkeys("YX", 2.0**level)
@@ -117,8 +114,8 @@ def build_attributes(metadata: StackMetadata, version: str, levels: int) -> dict
             transforms.append({"type": "translation", "translation": moved})
         datasets.append({"path": str(level), "coordinateTransformations": transforms})
     scales: dict[str, Any] = {"axes": axes, "datasets": datasets}
-    if old.pop("name", None) is not None:
-        scales["name"] = json.loads(metadata.zarr.attributes)["name"] if metadata.zarr else ""
+    if (name := old.pop("name", None)) is not None:
+        scales["name"] = name
     if levels > 1:
         scales["type"] = "mean"
     omero = _omero(old.pop("omero", None), metadata)
@@ -136,7 +133,10 @@ def _letter(axis: dict[str, Any]) -> str:
 def _transform(scales: dict[str, Any], axes: int) -> tuple[list[float], list[float]]:
     """Scale and translation of the full image: those of its dataset, then those of all."""
     scale, translation = [1.0] * axes, [0.0] * axes
-    for step in [*scales["datasets"][0].get("coordinateTransformations", []), *scales.get(_ALL, [])]:
+    for step in [
+        *scales["datasets"][0].get("coordinateTransformations", []),
+        *scales.get("coordinateTransformations", []),
+    ]:
         values = step.get(step.get("type"))
         if step.get("type") not in ("scale", "translation"):
             continue
@@ -148,9 +148,6 @@ def _transform(scales: dict[str, Any], axes: int) -> tuple[list[float], list[flo
         else:
             translation = [a + b for a, b in zip(translation, values, strict=True)]
     return [float(value) for value in scale], [float(value) for value in translation]
-
-
-_ALL = "coordinateTransformations"
 
 
 def _channel_names(omero: Any, channels: int) -> tuple[str, ...]:

@@ -101,8 +101,8 @@ class ZarrWriter(PlaneWriter):
         group = zarr.open_group(str(folder), mode="w", zarr_format=zarr_format, attributes=attributes)
         sizes, arrays = self.metadata.sizes, []
         names = None if zarr_format == 2 else [axis.lower() for axis in self._order]
+        height, width = sizes["Y"], sizes["X"]
         for level in range(self._levels):
-            height, width = (_halved(sizes[axis], level) for axis in "YX")
             shape = tuple({**sizes, "Y": height, "X": width}[axis] for axis in self._order)
             tile = {"Y": min(height, _TILE), "X": min(width, _TILE)}
             chunks = tuple(tile.get(axis, 1) for axis in self._order)
@@ -120,6 +120,7 @@ class ZarrWriter(PlaneWriter):
                     config={"write_empty_chunks": True},
                 )
             )
+            height, width = -(-height // 2), -(-width // 2)
         return arrays
 
     def _shards(self, tile: dict[str, int], height: int, width: int) -> tuple[int, ...] | None:
@@ -176,9 +177,3 @@ def halve(planes: np.ndarray) -> np.ndarray:
     sums /= 4
     halved: np.ndarray = (np.rint(sums) if planes.dtype.kind in "iu" else sums).astype(planes.dtype)
     return halved
-
-
-def _halved(size: int, times: int) -> int:
-    for _ in range(times):
-        size = (size + 1) // 2
-    return size

@@ -133,8 +133,6 @@ def fraction_taps(order: Order, fraction: float) -> tuple[int, tuple[float, ...]
             ((-1.5 * t + 2.0) * t + 0.5) * t,
             (0.5 * t - 0.5) * t * t,
         )
-    if order == "lanczos":
-        distance = t - np.arange(1 - LANCZOS_RADIUS, LANCZOS_RADIUS + 1)
-        weights = np.sinc(distance) * np.sinc(distance / LANCZOS_RADIUS)
-        return 1 - LANCZOS_RADIUS, tuple(float(w) for w in weights / weights.sum())
-    raise ArgumentError(f"order={order!r} has no taps")
+    distance = t - np.arange(1 - LANCZOS_RADIUS, LANCZOS_RADIUS + 1)
+    weights = np.sinc(distance) * np.sinc(distance / LANCZOS_RADIUS)
+    return 1 - LANCZOS_RADIUS, tuple(float(w) for w in weights / weights.sum())

@@ -26,7 +26,7 @@ from xcorr_app.registration.parts.tiles import Grid, look
 from xcorr_app.registration.solver.basis import BASES
 from xcorr_app.registration.solver.sampling import coefficients, sampled_through
 from xcorr_app.registration.solver.whole_frames import Pyramid, score_of
-from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of, translated
+from xcorr_app.registration.warping.matrices import Matrix, angle_of, scale_of, translated, turned
 
 MIN_EDGE = 0.5
 """Pixels that an edge moves against the centre from which a frame does more than shift."""
@@ -82,7 +82,7 @@ class StraightReference:
     def compared(self, frames: Array, shift: NDArray[np.float64], window: ShiftWindow) -> TurnFits:
         """Motions of frames (n, h, w), from shifts (n, 2) on, whose centres stay in the window."""
         grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
-        turned = TurnFits.empty(len(shift), grid.count)
+        found = TurnFits.empty(len(shift), grid.count)
         frames = _standard(frames)
         before = masks.shares(look(self._image, frames, shift).tiles)
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
@@ -100,12 +100,12 @@ class StraightReference:
                 tiles = self._agreement(frames[i], motion, grid)
                 score = score_of(self._pyramid.levels[0], sizes[0], translated(shift[i : i + 1]))[0]
                 if masks.shares(tiles)[0] <= most or 1 - fits.score[0] < _UNEXPLAINED * (1 - score):
-                    turned.shift[i], turned.linear[i] = -motion[:2, 2], motion[:2, :2]
-                    turned.sigma[i] = np.sqrt(np.diag(covariance)[:2])
-                    turned.tiles[i], turned.holds[i] = tiles[0], True
+                    found.shift[i], found.linear[i] = -motion[:2, 2], motion[:2, :2]
+                    found.sigma[i] = np.sqrt(np.diag(covariance)[:2])
+                    found.tiles[i], found.holds[i] = tiles[0], True
                     break
-        turned.outliers[:] = ~turned.holds & masks.is_outlier_by(before)
-        return turned
+        found.outliers[:] = ~found.holds & masks.is_outlier_by(before)
+        return found
 
     def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
         """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
@@ -129,13 +129,8 @@ class StraightReference:
 def note(linear: NDArray[np.float64], shape: tuple[int, int]) -> str:
     """Say what frames of this shape do by their motions (T, 2, 2), NaN where they have none, and what moves them so."""
     linear = linear[np.isfinite(linear).all(axis=(1, 2))]
-    whole = np.zeros((len(linear), 3, 3))
-    whole[:, :2, :2], whole[:, 2, 2] = linear, 1.0
-    angle, scale = angle_of(whole), scale_of(whole)
-    turn = np.radians(-angle)
-    cosine, sine = np.cos(turn), np.sin(turn)
-    rigid = np.stack([cosine, sine, -sine, cosine], axis=-1).reshape(-1, 2, 2)
-    similar = rigid / scale[:, None, None]
+    angle, scale = angle_of(linear), scale_of(linear)
+    rigid, similar = (turned(np.radians(angle), size)[:, :2, :2] for size in (1.0, 1 / scale))
     edge = edges(linear - np.eye(2), shape).max()
     turns = f"turn by up to {np.abs(angle).max():.1f} degrees"
     grows = f"change size by up to {100 * np.abs(scale - 1).max():.1f} %"

@@ -21,15 +21,9 @@ from xcorr_app.registration.model.two_layers import TwoLayers
 from xcorr_app.registration.pattern.joint_shifts import JointShifts
 from xcorr_app.registration.pattern.one_layer import Residual, left_over, residual_of
 from xcorr_app.registration.pattern.pair_layers import FAR_STRONGER, over_still_layer
-from xcorr_app.registration.pattern.pattern_search import (
-    BINNED_FROM,
-    in_turns,
-    moves,
-    stands_still,
-)
 from xcorr_app.registration.quality import signal_fraction
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.stack.frames import Chunk, FloatFramesOver, Frames
+from xcorr_app.registration.stack.frames import ArrayFrames, Chunk, FloatFramesOver, Frames
 from xcorr_app.registration.stack.prefilter import Contrast, Prefilter
 
 _MIN_FRAMES = 4
@@ -39,6 +33,14 @@ _PIXELS = 1 << 23
 """Of the frames that a pattern is taken from; at least `_MIN_FRAMES_TAKEN` of them."""
 _MIN_FRAMES_TAKEN = 8
 _MIN_SIDE = 48
+_BINNED_FROM = 384
+"""Rows and columns from which a part of the rows, or bins of pixels, are enough for a first look."""
+_MIN_MOTION = 3.0
+"""Pixels by which the scene moves at least."""
+_MIN_SHARED = 0.004
+"""Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
+_DEVIATIONS, _OF_REST = 6.0, 0.15
+"""Standard errors of that, and share of all that such frames leave: of what moves or changes, less comes back."""
 _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
@@ -130,8 +132,8 @@ def without_pattern(
     fit, some = PatternFit(), spread(usable)
     if not (rest.is_little or _some_leave_nothing(frames, measured, settings)):
         images = taken(frames, some, replace(plain, roi=_middle(frames.shape)))
-        if moves(measured.shifts[some]) and stands_still(left_over(images, measured.shifts[some])):
-            fit = _by_layers(frames, measured, plain, measure, many, None)
+        if _moves(measured.shifts[some]) and _stands_still(left_over(images, measured.shifts[some])):
+            fit = _by_layers(frames, measured, plain, measure, many, measured.shifts[many])
     # What does not bend the shifts of a few frames bends those of no other; of what crosses a scene pairs know no more.
     if fit.frames is not None or begin is None or near or (measured.occluded and few.joint is None):
         return fit
@@ -139,7 +141,7 @@ def without_pattern(
     if begin is None or (few.joint is not None and pairs.joint is None):
         return pairs
     # All frames together say it better, if both layers are all that they show.
-    fit = _by_layers(frames, measured, plain, measure, many, begin[many], by_most=pairs.by_most)
+    fit = _by_layers(frames, measured, plain, measure, many, begin[many], led=True, by_most=pairs.by_most)
     if fit.frames is None or (pairs.ambiguous and fit.frames.strength**2 > FAR_STRONGER):
         return pairs
     return fit if fit.leaves_nothing or few.joint is None else pairs
@@ -184,26 +186,28 @@ def _by_layers(
     settings: Settings,
     measure: Trial,
     many: NDArray[np.intp],
-    begin: NDArray[np.float64] | None,
+    begin: NDArray[np.float64],
     *,
+    led: bool = False,
     by_most: bool = False,
 ) -> PatternFit:
-    """Tell a pattern by both layers, of frames of these numbers; their shifts to `begin` with are known, or sought.
+    """Tell a pattern by both layers, of frames of these numbers, from shifts to `begin` with.
 
-    Where it is the scene that moves `by_most` pairs, which of both is larger is not asked.
+    Those that pairs `led` to may be small. Where it is the scene that moves `by_most` pairs, which of both is larger is
+    not asked.
     """
-    window = settings.window(frames.shape)
-    plain = replace(settings, max_shift=(max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)))
-    stack, trial = taken(frames, many, plain), replace(plain, roi=None, engine="fft")
-    led = begin is not None
-    begin = in_turns(stack, measured.shifts[many] if begin is None else begin, trial, measure)
-    if begin is None:
+    stack, window = taken(frames, many, settings), settings.window(frames.shape)
+    reach = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+    # Without what stands still by these shifts the scene is found to half a pixel: likelihood finds the rest.
+    scene, trial = ArrayFrames(stack - TwoLayers(stack, begin).pattern), replace(settings, max_shift=reach, roi=None)
+    begin = measure(scene, "first", replace(trial, engine="fft"), whole=True, tiles=False).shifts
+    if not np.isfinite(begin).all():
         return PatternFit()
     layers = TwoLayers(stack, begin, int(np.argmin(np.abs(measured.shifts[many]).max(axis=1))))
     sigma, shifts = layers.fit(), layers.shifts
     pattern, scene = layers.pattern, layers.scene(shifts[0])
     found = left_over(stack, shifts)
-    if not stands_still(found) or not (led or moves(shifts)):
+    if not _stands_still(found) or not (led or _moves(shifts)):
         return PatternFit()
     as_measured, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     # In units of what moves: of shifts that followed the pattern frames share that, which may be far stronger; and so
@@ -217,9 +221,19 @@ def _by_layers(
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return PatternFit(
         PatternFreeFrames(frames, _of_frame(pattern, frames, settings.roi), strength),
-        StillLayer(layers, many, sigma, plain),
+        StillLayer(layers, many, sigma, settings),
         leaves_nothing=without.share < max(_UNEXPLAINED, _BY_CHANCE * without.chance),
     )
+
+
+def _moves(shifts: NDArray[np.float64]) -> bool:
+    """Whether shifts (n, 2) are those of a scene that moves far enough."""
+    return float(np.ptp(shifts, axis=0).max()) >= _MIN_MOTION
+
+
+def _stands_still(found: Residual) -> bool:
+    """Whether frames share something where they are."""
+    return max(_MIN_SHARED, _DEVIATIONS * found.static_chance, _OF_REST * found.share) < found.static < np.inf
 
 
 def _of_frame(pattern: Array, frames: Frames, part: Roi | None) -> Array:
@@ -248,7 +262,7 @@ def _some_leave_nothing(frames: Frames, measured: ShiftColumns, settings: Settin
 def _middle(shape: tuple[int, int]) -> Roi | None:
     """Rows of large frames that are enough to see whether there is a pattern."""
     rows = shape[0]
-    return None if rows < BINNED_FROM else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
+    return None if rows < _BINNED_FROM else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
 
 
 def _largest(pattern: Array, scene: Array) -> float:
