@@ -123,7 +123,9 @@ def against_template(
         measured.sigma = measured.sigma * (1 - 1 / template.count)
         measured.shifts = measured.shifts - _mean_place(measured, settings)
     else:
-        # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
+        # Shifts count from the frame begun with, or from one before it that the template finds. Its own place in the
+        # template is as uncertain as any.
+        origin = int(min(origin, *np.flatnonzero(measured.trusted(settings))[:1]))
         own = measured.sigma[origin]
         measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
         measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
@@ -138,8 +140,7 @@ def against_template(
 
 def instead(wanted: int, number: int) -> tuple[str, ...]:
     """Say that a frame takes the place of the one that was asked for, where it does."""
-    why = f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used."
-    return () if number == wanted else (why,)
+    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",) * (number != wanted)
 
 
 def frames_to_average(measured: ShiftColumns, settings: Settings) -> NDArray[np.bool_]:
