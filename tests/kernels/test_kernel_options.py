@@ -10,8 +10,7 @@ from xcorr_app.filtering import named
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import PRECISIONS
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.im2win import kernels as im2win
-from xcorr_app.gpu.im2win.problem import LAYERS
+from xcorr_app.gpu.im2win import problem as im2win
 from xcorr_app.gpu.pointwise import kernels as pointwise
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.stencil import kernels as stencil
@@ -124,7 +123,7 @@ def gaussian_task(side, taps=65):
 
 def task_of(family, name):
     if family == "im2win":
-        return LAYERS[7]
+        return im2win.LAYERS[7]
     if family == "pointwise":
         return PointwiseProblem(16, 32, 32, 2**16)
     if name.startswith(("reuse", "exchange")):

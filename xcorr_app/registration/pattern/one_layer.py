@@ -111,8 +111,9 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     A change of the light from frame to frame is none of what is left.
     """
     xp = array_namespace(images)
-    parts = _common_parts(images.shape[1:], shifts)
-    aligned = xp.stack([image[part] for image, part in zip(images, parts, strict=True)])
+    aligned = xp.stack(
+        [image[part] for image, part in zip(images, _common_parts(images.shape[1:], shifts), strict=True)]
+    )
     count, height, width = aligned.shape
     if count < 2 or min(height, width) < _MIN_OVERLAP:
         return UNKNOWN
@@ -121,10 +122,9 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
     largest = xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
     aligned /= largest
-    # Zeros around them: of a prime number of rows or columns a transform takes ten times as long.
-    padded = cv2.getOptimalDFTSize(height), cv2.getOptimalDFTSize(width)
-    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)), padded)
-    y, x = np.fft.fftfreq(padded[0]), np.fft.rfftfreq(padded[1])
+    plane = _half_plane(height, width)
+    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)), plane.padded)
+    y, x = np.fft.fftfreq(plane.padded[0]), np.fft.rfftfreq(plane.padded[1])
     _move(spectra, np.rint(shifts) - shifts, y, x)
     # By numbers and a slice: a device would count a mask's elements, and be waited for.
     slow = np.flatnonzero(abs(y) < _LOW), slice(np.count_nonzero(x < _LOW))
@@ -139,7 +139,6 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     products, rest, both = to_host(powers).astype(np.float64)
     products, rest = products / (count * (count - 1)), rest / (count - 1)
     both -= rest / count
-    plane = _half_plane((height, width), padded)
     sums = LeftSums(
         float(rest[plane.noisy].sum()),
         float((plane.low * both).sum()),
@@ -172,10 +171,10 @@ def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.
     xp = array_namespace(stack)
     places = xp.asarray(on_host.astype(np.float64))
     faded = faded_parts(stack, places, (height, width), side, RIM)
-    spectra = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded))
-    gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
-    plane = _half_plane((height, width), (height, width))
-    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, plane)
+    plane = _half_plane(height, width)
+    spectra, across = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded, plane.padded)), plane.padded[1]
+    gain = np.maximum(gains(aligned_products(spectra, places, across, _LOW)), _MIN_GAIN)
+    return _of_sums(left_sums(spectra, places, gain, across, (_LOW, _HIGH, _ON_AXIS)), gain, plane)
 
 
 def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[tuple[slice, slice]]:
@@ -190,6 +189,8 @@ def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[t
 class _HalfPlane(NamedTuple):
     """Half of a plane of frequencies, as spectra (h, w // 2 + 1) hold it."""
 
+    padded: tuple[int, int]
+    """With zeros around images: of a prime number of rows or columns a transform takes ten times as long."""
     halves: NDArray[np.float64]
     """Share of each in the plane: of the first column, both halves are seen."""
     low: NDArray[np.float64]
@@ -203,15 +204,17 @@ class _HalfPlane(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _half_plane(shape: tuple[int, int], padded: tuple[int, int]) -> _HalfPlane:
-    """For images of a size, with zeros around them up to another."""
-    window = fading(shape[0])[:, None] * fading(shape[1])
-    overlap = float(np.prod(padded) * (window**4).sum() / (window**2).sum() ** 2)
+def _half_plane(height: int, width: int) -> _HalfPlane:
+    """For images of a size."""
+    window = fading(height)[:, None] * fading(width)
+    padded = cv2.getOptimalDFTSize(height), cv2.getOptimalDFTSize(width)
+    alike, zeros = (window**4).sum() / (window**2).sum() ** 2, float(np.prod(padded))
     y, x = np.fft.fftfreq(padded[0]), np.fft.rfftfreq(padded[1])
     halves = np.where(x > 0, 1.0, 0.5) * np.ones((padded[0], 1))
     low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
     noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
-    return _HalfPlane(halves, low, noisy, overlap, low.size**2 * float(np.prod(shape) / np.prod(padded)))
+    # What is padded has more frequencies, none of which has more power.
+    return _HalfPlane(padded, halves, low, noisy, float(zeros * alike), low.size**2 * height * width / zeros)
 
 
 def _of_sums(sums: LeftSums, gain: NDArray[np.float64], plane: _HalfPlane) -> Residual:
