@@ -306,8 +306,7 @@ def over_still_layer(images: Array, shift: Floats, sigma: Floats) -> OverStillLa
     if not _is_surer(both, one, len(one.cost) / 2 + 2):
         return None
     cells, both = cells.settled(both)
-    # What moves may tell all there is: a layer beside it must be worth more than that alone.
-    one = min((cells.alone(fit.at.d) for fit in (one, both)), key=lambda fit: fit.cost.sum())
+    one = cells.alone(one.at.d)
     found, unsure = bins * both.at.d, bins * np.sqrt(both.variance * both.scatter)
     past = np.maximum(shift - np.maximum(found, 0), np.minimum(found, 0) - shift)
     is_beyond = (past >= np.maximum(_STILL, _DIFFERS * np.hypot(unsure, sigma))).any()
