@@ -42,7 +42,7 @@ LARGEST = {
     "xcorr_app/io": 4246,
     "xcorr_app/napari": 178,
     "xcorr_app/pipeline": 1076,
-    "xcorr_app/registration": 10095,
+    "xcorr_app/registration": 10_091,
     "xcorr_app/report": 985,
     "benchmarks": 3696,
     "tests": 18887,

@@ -11,7 +11,6 @@ import functools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -111,9 +110,8 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     A change of the light from frame to frame is none of what is left.
     """
     xp = array_namespace(images)
-    aligned = xp.stack(
-        [image[part] for image, part in zip(images, _common_parts(images.shape[1:], shifts), strict=True)]
-    )
+    parts = _common_parts(images.shape[1:], shifts)
+    aligned = xp.stack([image[part] for image, part in zip(images, parts, strict=True)])
     count, height, width = aligned.shape
     if count < 2 or min(height, width) < _MIN_OVERLAP:
         return UNKNOWN
@@ -122,9 +120,8 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
     largest = xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
     aligned /= largest
-    plane = _half_plane(height, width)
-    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)), plane.padded)
-    y, x = np.fft.fftfreq(plane.padded[0]), np.fft.rfftfreq(plane.padded[1])
+    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
+    y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     _move(spectra, np.rint(shifts) - shifts, y, x)
     # By numbers and a slice: a device would count a mask's elements, and be waited for.
     slow = np.flatnonzero(abs(y) < _LOW), slice(np.count_nonzero(x < _LOW))
@@ -139,6 +136,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> Residual:
     products, rest, both = to_host(powers).astype(np.float64)
     products, rest = products / (count * (count - 1)), rest / (count - 1)
     both -= rest / count
+    plane = _half_plane(height, width)
     sums = LeftSums(
         float(rest[plane.noisy].sum()),
         float((plane.low * both).sum()),
@@ -171,10 +169,9 @@ def residual_in_place(frames: Frames, few: NDArray[np.intp], shifts: NDArray[np.
     xp = array_namespace(stack)
     places = xp.asarray(on_host.astype(np.float64))
     faded = faded_parts(stack, places, (height, width), side, RIM)
-    plane = _half_plane(height, width)
-    spectra, across = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded, plane.padded)), plane.padded[1]
-    gain = np.maximum(gains(aligned_products(spectra, places, across, _LOW)), _MIN_GAIN)
-    return _of_sums(left_sums(spectra, places, gain, across, (_LOW, _HIGH, _ON_AXIS)), gain, plane)
+    spectra = xp.ascontiguousarray(fft_namespace(faded).rfft2(faded))
+    gain = np.maximum(gains(aligned_products(spectra, places, width, _LOW)), _MIN_GAIN)
+    return _of_sums(left_sums(spectra, places, gain, width, (_LOW, _HIGH, _ON_AXIS)), gain, _half_plane(height, width))
 
 
 def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[tuple[slice, slice]]:
@@ -189,8 +186,6 @@ def _common_parts(shape: tuple[int, int], shifts: NDArray[np.float64]) -> list[t
 class _HalfPlane(NamedTuple):
     """Half of a plane of frequencies, as spectra (h, w // 2 + 1) hold it."""
 
-    padded: tuple[int, int]
-    """With zeros around images: of a prime number of rows or columns a transform takes ten times as long."""
     halves: NDArray[np.float64]
     """Share of each in the plane: of the first column, both halves are seen."""
     low: NDArray[np.float64]
@@ -198,23 +193,19 @@ class _HalfPlane(NamedTuple):
     noisy: NDArray[np.bool_]
     """Where there is noise alone."""
     overlap: float
-    """Of the window and zeros: what the scatter of a product is more for neighbouring frequencies being alike."""
-    whole: float
-    """What the power of a size of images is divided by to be that of any size."""
+    """Of the window: what the scatter of a product is more for neighbouring frequencies being alike."""
 
 
 @functools.lru_cache(maxsize=8)
 def _half_plane(height: int, width: int) -> _HalfPlane:
     """For images of a size."""
     window = fading(height)[:, None] * fading(width)
-    padded = cv2.getOptimalDFTSize(height), cv2.getOptimalDFTSize(width)
-    alike, zeros = (window**4).sum() / (window**2).sum() ** 2, float(np.prod(padded))
-    y, x = np.fft.fftfreq(padded[0]), np.fft.rfftfreq(padded[1])
-    halves = np.where(x > 0, 1.0, 0.5) * np.ones((padded[0], 1))
+    overlap = float((window**4).mean() / (window**2).mean() ** 2)
+    y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
+    halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
     low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
     noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
-    # What is padded has more frequencies, none of which has more power.
-    return _HalfPlane(padded, halves, low, noisy, float(zeros * alike), low.size**2 * height * width / zeros)
+    return _HalfPlane(halves, low, noisy, overlap)
 
 
 def _of_sums(sums: LeftSums, gain: NDArray[np.float64], plane: _HalfPlane) -> Residual:
@@ -230,15 +221,15 @@ def _of_sums(sums: LeftSums, gain: NDArray[np.float64], plane: _HalfPlane) -> Re
     of_products = noise * np.sqrt(plane.overlap * (1 - squared) / (count - 1) ** 2 * plane.halves.sum())
     share, shared = sums.rest - number * noise, sums.shared
     return Residual(
-        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / plane.whole
+        share / shared, scatter / shared, sums.products / shared, of_products / shared, shared / plane.low.size**2
     )
 
 
-def _spectra(images: Array, padded: tuple[int, int]) -> Array:
+def _spectra(images: Array) -> Array:
     if isinstance(images, np.ndarray):
         # SciPy's FFT, which nothing else in most runs needs, takes longer to load; NumPy's is slow in single precision.
-        return np.fft.rfft2(images.astype(np.float64, copy=False), padded)
-    return fft_namespace(images).rfft2(images, padded)
+        return np.fft.rfft2(images.astype(np.float64, copy=False))
+    return fft_namespace(images).rfft2(images)
 
 
 def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], x: NDArray[np.floating]) -> None:
