@@ -67,6 +67,8 @@ def test_frames_that_are_not_trusted_take_no_part():
     kept = np.arange(COUNT) != 4
     alone = estimate_shifts(stack[kept], "template", 12, contrast="none")
     np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
+    # Where none is trusted shifts count from the frame that the template was begun with.
+    assert not estimate_shifts(stack, "template", 12, contrast="none", max_sigma=1e-6).trusted[1:].any()
 
 
 def test_the_scene_is_that_of_frames_not_of_their_interpolated_noise():

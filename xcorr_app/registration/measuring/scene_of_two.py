@@ -50,7 +50,9 @@ def scene_of_two(
         return None
     # What was left out of the reference alone is looked for in the whole frames.
     agree = (columns.tiles == AGREES) & large[:, None, None]
-    rest = once.compare(reference, large & False, large, masks.Parts(agree, np.zeros((large.size, 2)), of_images=True))
+    rest = once.compare(
+        reference, np.zeros_like(large), large, masks.Parts(agree, np.zeros((large.size, 2)), of_images=True)
+    )
     # Tiles that agree with one shift, and not with the other.
     with_one, with_other = without.tiles == AGREES, rest.tiles == AGREES
     one, other = with_one & ~with_other, with_other & ~with_one

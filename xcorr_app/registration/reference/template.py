@@ -125,7 +125,7 @@ def against_template(
     else:
         # Shifts count from the frame begun with, or from one before it that the template finds. Its own place in the
         # template is as uncertain as any.
-        origin = int(min(origin, *np.flatnonzero(measured.trusted(settings))[:1]))
+        origin = min([origin, *np.flatnonzero(measured.trusted(settings)).tolist()])
         own = measured.sigma[origin]
         measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
         measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
@@ -140,7 +140,8 @@ def against_template(
 
 def instead(wanted: int, number: int) -> tuple[str, ...]:
     """Say that a frame takes the place of the one that was asked for, where it does."""
-    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",) * (number != wanted)
+    why = f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used."
+    return () if number == wanted else (why,)
 
 
 def frames_to_average(measured: ShiftColumns, settings: Settings) -> NDArray[np.bool_]:

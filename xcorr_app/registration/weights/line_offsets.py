@@ -76,8 +76,6 @@ Kind = Literal["changing", "still", "open"]
 
 _MIN_FRAMES = 2
 """Frames whose lines can be compared."""
-_TRIED = 2 * OF_LEVELS
-"""Levelled frames that are measured before all are: enough to do without some that are not found."""
 _DEVIATIONS = 2.2
 """Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
 _MAX_CORRELATION = 0.5
